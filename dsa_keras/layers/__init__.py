@@ -1,0 +1,32 @@
+"""The paper's layers, usable one by one in a model of your own.
+
+Every layer is registered for serialization under the package name `dsa_keras`, owns its mask (a
+padded word never changes a real one) and keeps no state but its weights.
+"""
+
+from dsa_keras.layers.compression import WordCompression
+from dsa_keras.layers.conv_max_pooling import ConvMaxPooling
+from dsa_keras.layers.dense_conv_block import DenseConvBlock
+from dsa_keras.layers.dynamic_self_attention import DynamicSelfAttention, RoutingTrace
+from dsa_keras.layers.heuristic_matching import HeuristicMatching
+from dsa_keras.layers.initializers import HeDropout
+from dsa_keras.layers.mlp_head import MLPHead
+from dsa_keras.layers.packing import GatherSentences, GroupByRow, UnpackWords
+from dsa_keras.layers.self_attention import SelfAttention
+from dsa_keras.layers.word_embedding import WordEmbedding
+
+__all__ = [
+    "ConvMaxPooling",
+    "DenseConvBlock",
+    "DynamicSelfAttention",
+    "GatherSentences",
+    "GroupByRow",
+    "HeDropout",
+    "HeuristicMatching",
+    "MLPHead",
+    "RoutingTrace",
+    "SelfAttention",
+    "UnpackWords",
+    "WordCompression",
+    "WordEmbedding",
+]

@@ -1,0 +1,88 @@
+"""The composite function h of Eq. 2-5: 1D convolution, dropout, leaky ReLU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from dsa_keras.layers.checks import REGISTERED_PACKAGE
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class CompositeFunction(keras.layers.Layer):
+    """h of Eq. 2-5: a convolution over words that keeps their number, dropout, then LeakyReLU.
+
+    A building block of `DenseConvBlock` and `WordCompression`, which check its arguments. Kernel
+    size 1 is computed as a matrix product.
+
+    **Masking.** Masked words must be zero on the way in and are zero on the way out. Without that
+    they would hold LeakyReLU(bias), and the next convolution would carry it into real words.
+
+    Args:
+        filters: features out per word.
+        kernel_size: words seen at once, odd.
+        dropout: rate between convolution and activation.
+        negative_slope: of the LeakyReLU; the paper's PyTorch default is 0.01.
+        kernel_initializer: of the convolution's kernel.
+        **kwargs: of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: int,
+        dropout: float,
+        negative_slope: float,
+        kernel_initializer: Any,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.filters = filters
+        self.kernel_size = kernel_size
+        self.dropout = dropout
+        self.negative_slope = negative_slope
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        # Cloned, because an initializer instance gives the same numbers each time it is asked.
+        options = {
+            "kernel_initializer": self.kernel_initializer.clone(),
+            "dtype": self.dtype_policy,
+            "name": "convolution",
+        }
+        if kernel_size == 1:
+            self._convolution = keras.layers.Dense(filters, **options)
+        else:
+            self._convolution = keras.layers.Conv1D(filters, kernel_size, padding="same", **options)
+        self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the kernel and the bias."""
+        self._convolution.build(input_shape)
+
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+        """Computes h(inputs); see the class."""
+        x = self._dropout(self._convolution(inputs), training=training)
+        x = ops.leaky_relu(x, self.negative_slope)
+        if mask is None:
+            return x
+        return x * ops.expand_dims(ops.cast(mask, x.dtype), -1)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
+        """None: the blocks pass the mask on, and the convolutions inside would only drop it."""
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """`(batch, words, features)` to `(batch, words, filters)`."""
+        return (*input_shape[:-1], self.filters)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "kernel_size": self.kernel_size,
+            "dropout": self.dropout,
+            "negative_slope": self.negative_slope,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

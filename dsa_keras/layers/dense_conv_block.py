@@ -1,0 +1,137 @@
+"""CNN with dense connection: the function Phi_k of Eq. 2-4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from dsa_keras.layers.checks import (
+    REGISTERED_PACKAGE,
+    dropout_rate,
+    odd_integer,
+    positive_integer,
+    word_flags,
+    words_shape,
+    zero_masked,
+)
+from dsa_keras.layers.composite import CompositeFunction
+from dsa_keras.layers.initializers import HeDropout
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class DenseConvBlock(keras.layers.Layer):
+    """Encodes each word with its neighbourhood: Phi_k of Eq. 2-4.
+
+    ```
+    X^1 = h^1(X^0)                              kernel size 1                 (Eq. 2)
+    X^l = h^l(concat[X^{l-1}, ..., X^1])        kernel size k, l = 2, 3, ...  (Eq. 3)
+    Phi_k(X^0) = concat[X^L, ..., X^1]                                        (Eq. 4)
+    ```
+
+    where h is convolution, dropout, LeakyReLU. `num_layers` counts the dense layers after h^1, so
+    the paper's parameter counts need 4 (its Table 1) and its appendix, read literally, 3.
+
+    **Masking.** Masked words are set to zero before every convolution and in the output, so that a
+    word's vector depends on the real words around it only: the same alone, in a batch, under any
+    padding. Words packed one sentence after another need no other treatment than `(kernel_size - 1)
+    / 2` masked positions between sentences. The mask passes through to the next layer.
+
+    Args:
+        kernel_size: k, words seen at once by each dense layer; odd.
+        filters: d_l, features that each dense layer adds.
+        first_filters: d_1, features of h^1.
+        num_layers: number of dense layers after h^1.
+        dropout: rate in every h.
+        negative_slope: of the LeakyReLU.
+        kernel_initializer: of every kernel; None gives the paper's, `HeDropout(dropout)`.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: words, `(batch, words, d_0)`.
+        mask: `(batch, words)`, bool, int or float; false where there is no word.
+        training: whether dropout is on.
+
+    Output shape:
+        `(batch, words, first_filters + num_layers * filters)`.
+
+    Example:
+
+    >>> x = keras.random.normal((2, 7, 300))
+    >>> DenseConvBlock(kernel_size=3)(x).shape
+    TensorShape([2, 7, 450])
+
+    References:
+        Yoon, Lee and Lee, [Dynamic Self-Attention](https://arxiv.org/abs/1808.07383), Section 3.1.
+    """
+
+    def __init__(
+        self,
+        kernel_size: int,
+        filters: int = 75,
+        first_filters: int = 150,
+        num_layers: int = 4,
+        dropout: float = 0.2,
+        negative_slope: float = 0.01,
+        kernel_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.kernel_size = odd_integer("kernel_size", kernel_size)
+        self.filters = positive_integer("filters", filters)
+        self.first_filters = positive_integer("first_filters", first_filters)
+        self.num_layers = positive_integer("num_layers", num_layers)
+        self.dropout = dropout_rate("dropout", dropout)
+        self.negative_slope = negative_slope
+        self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
+        sizes = [(self.first_filters, 1)] + [(self.filters, self.kernel_size)] * self.num_layers
+        self._layers_h = [
+            CompositeFunction(
+                filters,
+                kernel_size,
+                dropout=self.dropout,
+                negative_slope=negative_slope,
+                kernel_initializer=self.kernel_initializer,
+                dtype=self.dtype_policy,
+                name=f"h{number}",
+            )
+            for number, (filters, kernel_size) in enumerate(sizes, start=1)
+        ]
+
+    def build(self, input_shape: Any) -> None:
+        """Builds every h for the features it is fed."""
+        batch, words, features = words_shape(self, input_shape)
+        for number, h in enumerate(self._layers_h):
+            fed = self.first_filters + (number - 1) * self.filters if number else features
+            h.build((batch, words, fed))
+
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+        """Computes Phi_k(inputs); see the class."""
+        words_shape(self, inputs.shape)
+        if mask is not None:
+            mask = word_flags("mask", mask, inputs)
+        first, *dense = self._layers_h
+        features = first(zero_masked(inputs, mask), mask=mask, training=training)
+        for h in dense:
+            new = h(features, mask=mask, training=training)
+            features = ops.concatenate([new, features], axis=-1)
+        return features
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """`(batch, words, d_0)` to `(batch, words, first_filters + num_layers * filters)`."""
+        return (*input_shape[:-1], self.first_filters + self.num_layers * self.filters)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        return {
+            **super().get_config(),
+            "kernel_size": self.kernel_size,
+            "filters": self.filters,
+            "first_filters": self.first_filters,
+            "num_layers": self.num_layers,
+            "dropout": self.dropout,
+            "negative_slope": self.negative_slope,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

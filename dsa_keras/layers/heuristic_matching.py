@@ -1,0 +1,44 @@
+"""The classifier's input for two sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from dsa_keras.layers.checks import REGISTERED_PACKAGE
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class HeuristicMatching(keras.layers.Layer):
+    """Joins the vectors of hypothesis and premise: `concat[h, p, |h - p|, h * p]` (Section 4.1).
+
+    **Masking.** Sentence vectors carry no mask; none is used or passed on.
+
+    Call arguments:
+        inputs: the list `[h, p]` of two tensors of the same shape `(batch, units)`.
+
+    Output shape:
+        `(batch, 4 * units)`.
+
+    Example:
+
+    >>> keras.ops.convert_to_numpy(HeuristicMatching()([[[1.0, 2.0]], [[3.0, -1.0]]]))
+    array([[ 1.,  2.,  3., -1.,  2.,  3.,  3., -2.]], dtype=float32)
+    """
+
+    def call(self, inputs: Any) -> Any:
+        """Joins `[h, p]`; see the class."""
+        if not isinstance(inputs, list | tuple) or len(inputs) != 2:
+            raise ValueError("`inputs` must be a list of two tensors, [h, p].")
+        h, p = (ops.convert_to_tensor(one) for one in inputs)
+        if h.shape[-1] != p.shape[-1]:
+            raise ValueError(
+                f"`inputs` must have the same shape, got {tuple(h.shape)} and {tuple(p.shape)}."
+            )
+        return ops.concatenate([h, p, ops.absolute(h - p), h * p], axis=-1)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """Two of `(batch, units)` to `(batch, 4 * units)`."""
+        return (*input_shape[0][:-1], 4 * input_shape[0][-1])

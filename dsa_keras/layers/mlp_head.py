@@ -1,0 +1,127 @@
+"""The classifier on top of sentence vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from dsa_keras.layers.checks import REGISTERED_PACKAGE, dropout_rate, positive_integer
+from dsa_keras.layers.initializers import HeDropout
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class MLPHead(keras.layers.Layer):
+    """The paper's multilayer perceptron on sentence vectors.
+
+    Batch norm, dropout and a hidden layer with LeakyReLU, repeated; then the classes.
+
+    Batch norm has PyTorch's settings, those of the paper: momentum 0.1, which is 0.9 in the sense
+    of Keras, and epsilon 1e-5.
+
+    **Masking.** Sentence vectors carry no mask; none is used or passed on.
+
+    Args:
+        num_classes: number of classes.
+        hidden_units: width of the hidden layers.
+        num_hidden_layers: 2 for SNLI, 1 for SST in the paper.
+        dropout: rate before each hidden layer.
+        batch_norm_momentum: share of the old moving statistics that an update keeps.
+        negative_slope: of the LeakyReLU.
+        kernel_initializer: of the hidden layers; None gives the paper's, `HeDropout(dropout)`. The
+            last layer, which has no dropout, is plain He normal.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: `(batch, features)`.
+        training: whether dropout is on and batch norm uses the batch.
+
+    Output shape:
+        `(batch, num_classes)`, logits in float32.
+
+    Example:
+
+    >>> MLPHead(num_classes=3, num_hidden_layers=2)(keras.random.normal((4, 2400))).shape
+    TensorShape([4, 3])
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        hidden_units: int = 300,
+        num_hidden_layers: int = 1,
+        dropout: float = 0.3,
+        batch_norm_momentum: float = 0.9,
+        negative_slope: float = 0.01,
+        kernel_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_classes = positive_integer("num_classes", num_classes)
+        self.hidden_units = positive_integer("hidden_units", hidden_units)
+        self.num_hidden_layers = positive_integer("num_hidden_layers", num_hidden_layers)
+        self.dropout = dropout_rate("dropout", dropout)
+        self.batch_norm_momentum = batch_norm_momentum
+        self.negative_slope = negative_slope
+        self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
+        self._norms, self._dropouts, self._hidden = [], [], []
+        for number in range(1, self.num_hidden_layers + 1):
+            self._norms.append(
+                keras.layers.BatchNormalization(
+                    momentum=batch_norm_momentum,
+                    epsilon=1e-5,
+                    dtype=self.dtype_policy,
+                    name=f"batch_norm{number}",
+                )
+            )
+            self._dropouts.append(keras.layers.Dropout(self.dropout, dtype=self.dtype_policy))
+            self._hidden.append(
+                keras.layers.Dense(
+                    self.hidden_units,
+                    kernel_initializer=self.kernel_initializer.clone(),
+                    dtype=self.dtype_policy,
+                    name=f"hidden{number}",
+                )
+            )
+        self._classes = keras.layers.Dense(
+            self.num_classes, kernel_initializer=HeDropout(0), dtype="float32", name="classes"
+        )
+
+    def build(self, input_shape: Any) -> None:
+        """Builds norms and dense layers one after another."""
+        if len(input_shape) != 2:
+            raise ValueError(
+                f"MLPHead expects vectors of shape (batch, features), got {tuple(input_shape)}."
+            )
+        shape = tuple(input_shape)
+        for norm, hidden in zip(self._norms, self._hidden, strict=True):
+            norm.build(shape)
+            hidden.build(shape)
+            shape = (shape[0], self.hidden_units)
+        self._classes.build(shape)
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Computes the logits; see the class."""
+        x = inputs
+        for norm, dropout, hidden in zip(self._norms, self._dropouts, self._hidden, strict=True):
+            x = dropout(norm(x, training=training), training=training)
+            x = ops.leaky_relu(hidden(x), self.negative_slope)
+        return self._classes(x)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """`(batch, features)` to `(batch, num_classes)`."""
+        return (input_shape[0], self.num_classes)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "hidden_units": self.hidden_units,
+            "num_hidden_layers": self.num_hidden_layers,
+            "dropout": self.dropout,
+            "batch_norm_momentum": self.batch_norm_momentum,
+            "negative_slope": self.negative_slope,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

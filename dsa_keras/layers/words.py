@@ -1,0 +1,149 @@
+"""The two forms in which the attention layers take the words of many sentences.
+
+`PaddedWords`: a sentence per row, with a mask. `PackedWords`: sentences one after another in a row,
+with segment ids. Both offer the same three operations per attention: a softmax over the words of
+each sentence, the weighted sum of a sentence's words, and the inner product of every word with a
+vector of its sentence. An attention layer is written once in these terms. Softmax and sums run in
+float32 at least, whatever the compute dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from dsa_keras.layers.checks import check_per_word, word_flags
+
+
+def words_form(
+    words: Any, mask: Any, segment_ids: Any, num_segments: Any
+) -> PaddedWords | PackedWords:
+    """Chooses the form of `words`, `(batch, words, features)`, by whether there are segments."""
+    if mask is not None:
+        mask = word_flags("mask", mask, words)
+    if segment_ids is None:
+        if num_segments is not None:
+            raise ValueError("`num_segments` goes with `segment_ids`, which is missing.")
+        return PaddedWords(words, mask)
+    check_per_word("segment_ids", segment_ids, words)
+    segment_ids = tf.cast(segment_ids, tf.int32)
+    if mask is not None:
+        segment_ids = tf.where(mask, segment_ids, 0)
+    return PackedWords(words, segment_ids, num_segments)
+
+
+class PaddedWords:
+    """One sentence per row; tensors per word are `(batch, attentions, words)`."""
+
+    def __init__(self, words: Any, mask: Any) -> None:
+        self.mask = None if mask is None else tf.expand_dims(mask, 1)
+
+    def arrange(self, words: Any, num_attentions: int) -> Any:
+        """`(batch, words, attentions * units)` to `(batch, attentions, words, units)`."""
+        if num_attentions == 1:
+            return tf.expand_dims(words, 1)
+        shape = tf.shape(words)
+        units = words.shape[-1] // num_attentions
+        words = tf.reshape(words, [shape[0], shape[1], num_attentions, units])
+        return tf.transpose(words, [0, 2, 1, 3])
+
+    def softmax(self, scores: Any) -> Any:
+        """Weights that sum to 1 over the real words of a sentence, exactly zero elsewhere."""
+        if self.mask is None:
+            return tf.nn.softmax(scores, axis=-1)
+        scores = tf.where(self.mask, scores, scores.dtype.min)
+        scores = scores - tf.stop_gradient(tf.reduce_max(scores, axis=-1, keepdims=True))
+        weights = tf.exp(scores) * tf.cast(self.mask, scores.dtype)
+        return _divide(weights, tf.reduce_sum(weights, axis=-1, keepdims=True))
+
+    def weighted_sum(self, weights: Any, words: Any) -> Any:
+        """Sum of the words of a sentence by their weights: `(batch, attentions, units)`."""
+        weights = tf.cast(tf.expand_dims(weights, -2), words.dtype)
+        return _exact(tf.squeeze(tf.matmul(weights, words), -2))
+
+    def inner_product(self, words: Any, vectors: Any) -> Any:
+        """Each word times its sentence's vector: `(batch, attentions, words)`."""
+        vectors = tf.cast(tf.expand_dims(vectors, -1), words.dtype)
+        return _exact(tf.squeeze(tf.matmul(words, vectors), -1))
+
+    def weights_out(self, weights: Any) -> Any:
+        """Weights as the layers return them: `(batch, attentions, words)`."""
+        return weights
+
+    def vectors_out(self, vectors: Any) -> Any:
+        """Vectors as the layers return them: `(batch, attentions, units)`."""
+        return vectors
+
+
+class PackedWords:
+    """Many sentences per row; tensors per word are flat, `(rows * words, attentions)`."""
+
+    def __init__(self, words: Any, segment_ids: Any, num_segments: Any) -> None:
+        self.rows, self.length = tf.shape(words)[0], tf.shape(words)[1]
+        if num_segments is None:
+            num_segments = tf.maximum(tf.reduce_max(segment_ids), 0)
+        self.num_segments = num_segments
+        # Row 0 holds sentences 0 to num_segments - 1, row 1 the next, and so on; -1 is no sentence,
+        # which the segment operations leave out.
+        first = tf.expand_dims(tf.range(self.rows) * num_segments, 1)
+        real = (segment_ids > 0) & (segment_ids <= num_segments)
+        self.sentence = tf.reshape(tf.where(real, segment_ids - 1 + first, -1), [-1])
+        self.real = tf.expand_dims(self.sentence >= 0, -1)
+        self.all_segments = self.rows * num_segments
+        self.static = (
+            words.shape[0],
+            num_segments if isinstance(num_segments, int) else None,
+            words.shape[1],
+        )
+
+    def arrange(self, words: Any, num_attentions: int) -> Any:
+        """`(rows, words, attentions * units)` to `(rows * words, attentions, units)`."""
+        return tf.reshape(words, [-1, num_attentions, words.shape[-1] // num_attentions])
+
+    def softmax(self, scores: Any) -> Any:
+        """Weights that sum to 1 over the words of a sentence, exactly zero at separators."""
+        highest = tf.math.unsorted_segment_max(
+            tf.stop_gradient(scores), self.sentence, self.all_segments
+        )
+        scores = tf.where(self.real, scores - self._per_word(highest), 0)
+        weights = tf.exp(scores) * tf.cast(self.real, scores.dtype)
+        return _divide(weights, self._per_word(self._per_sentence(weights)))
+
+    def weighted_sum(self, weights: Any, words: Any) -> Any:
+        """Sum of a sentence's words by their weights: `(rows * segments, attentions, units)`."""
+        return self._per_sentence(tf.expand_dims(weights, -1) * _exact(words))
+
+    def inner_product(self, words: Any, vectors: Any) -> Any:
+        """Each word times its sentence's vector: `(rows * words, attentions)`."""
+        return tf.reduce_sum(_exact(words) * self._per_word(vectors), axis=-1)
+
+    def weights_out(self, weights: Any) -> Any:
+        """Weights as the layers return them: `(rows, attentions, words)`."""
+        attentions = weights.shape[-1]
+        weights = tf.reshape(weights, [self.rows, self.length, attentions])
+        rows, _, length = self.static
+        return tf.ensure_shape(tf.transpose(weights, [0, 2, 1]), [rows, attentions, length])
+
+    def vectors_out(self, vectors: Any) -> Any:
+        """Vectors as the layers return them: `(rows, segments, attentions, units)`."""
+        _, attentions, units = vectors.shape
+        vectors = tf.reshape(vectors, [self.rows, self.num_segments, attentions, units])
+        return tf.ensure_shape(vectors, [*self.static[:2], attentions, units])
+
+    def _per_sentence(self, values: Any) -> Any:
+        return tf.math.unsorted_segment_sum(values, self.sentence, self.all_segments)
+
+    def _per_word(self, values: Any) -> Any:
+        return tf.gather(values, tf.maximum(self.sentence, 0))
+
+
+def _exact(values: Any) -> Any:
+    """Float32, or float64 where the layer computes in it."""
+    return tf.cast(values, keras.backend.result_type(values.dtype.name, "float32"))
+
+
+def _divide(weights: Any, total: Any) -> Any:
+    """`weights / total`, and zero for a sentence without words (whose total is zero)."""
+    return weights / tf.where(total > 0, total, 1)

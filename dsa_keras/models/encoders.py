@@ -1,0 +1,192 @@
+"""Sentence encoders: word ids in, sentence vectors out.
+
+An encoder is a chain of named layers. `build_encoder` joins them into a functional model on padded
+ids; `pack_encoder` and `trace_encoder` join the same layer objects, found by name, into models with
+other inputs or outputs. So there is one set of weights and one definition of the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from dsa_keras.config import ModelConfig
+from dsa_keras.layers import (
+    ConvMaxPooling,
+    DenseConvBlock,
+    DynamicSelfAttention,
+    GroupByRow,
+    HeDropout,
+    SelfAttention,
+    UnpackWords,
+    WordCompression,
+    WordEmbedding,
+)
+
+ATTENTION = "attention"
+"""Name of the attention layer in encoders that have one."""
+
+
+def build_encoder(config: ModelConfig) -> keras.Model:
+    """Builds the model from word ids `(batch, words)` to sentence vectors `(batch, units)`.
+
+    Id 0 is padding. A sentence has the same vector alone, in any batch, in any order and under any
+    padding. A sentence without words has the zero vector. Put word vectors in with
+    `assign_vectors`.
+
+    Example:
+
+    >>> encoder = build_encoder(ModelConfig(encoder="dsa-single", vocabulary_size=1000))
+    >>> encoder(np.array([[5, 7, 9, 0]])).shape
+    TensorShape([1, 600])
+    """
+    word_ids = keras.Input((None,), dtype="int32", name="word_ids")
+    vectors = _encode(_layers(config), word_ids)
+    return keras.Model(word_ids, vectors, name="encoder")
+
+
+def pack_encoder(encoder: keras.Model) -> keras.Model:
+    """The same encoder on packed words: shares the layers, and so the weights, of `encoder`.
+
+    Its inputs are `word_ids` and `segment_ids`, both `(rows, words)`, in the convention of
+    `DynamicSelfAttention`, with at least (k - 1) / 2 positions of id 0 and segment 0 between
+    sentences, where k is the largest kernel; and `index`, which only says by its number of entries
+    how many segments a row has at most.
+
+    Output: `(rows, segments, units)`.
+    """
+    word_ids, segment_ids = (
+        keras.Input((None,), dtype="int32", name=name) for name in ("word_ids", "segment_ids")
+    )
+    index = keras.Input((), dtype="int32", name="index")
+    inputs = {"index": index, "segment_ids": segment_ids, "word_ids": word_ids}
+    vectors = encode_packed(encoder, word_ids, segment_ids, index)
+    return keras.Model(inputs, vectors, name="packed_encoder")
+
+
+def encode_packed(encoder: keras.Model, word_ids: Any, segment_ids: Any, index: Any) -> Any:
+    """Applies the encoder's layers to packed words; see `pack_encoder`."""
+    layers = {layer.name: layer for layer in encoder.layers}
+    return _encode(layers, word_ids, segment_ids=segment_ids, num_segments=ops.size(index))
+
+
+def trace_encoder(encoder: keras.Model) -> keras.Model:
+    """The same encoder, with what it attends to.
+
+    Its outputs are `vectors`, `attention_weights` and `weight_vectors`.
+    `attention_weights` are `(batch, iterations, attentions, words)` and `weight_vectors` are
+    `(batch, iterations, attentions, units)`; static self-attention has one iteration and no weight
+    vectors.
+
+    Raises:
+        ValueError: if the encoder has no attention.
+    """
+    layers = {layer.name: layer for layer in encoder.layers}
+    attention = layers.get(ATTENTION)
+    word_ids = keras.Input((None,), dtype="int32", name="word_ids")
+    if isinstance(attention, DynamicSelfAttention):
+        vectors, trace = _encode(layers, word_ids, return_trace=True)
+        outputs = {"vectors": vectors, **trace._asdict()}
+    elif isinstance(attention, SelfAttention):
+        vectors, weights = _encode(layers, word_ids, return_attention_scores=True)
+        outputs = {"vectors": vectors, "attention_weights": ops.expand_dims(weights, 1)}
+    else:
+        raise ValueError(
+            "`encoder` has no attention to look at: it must be a DSA or self-attention encoder."
+        )
+    return keras.Model(word_ids, outputs, name="traced_encoder")
+
+
+def assign_vectors(model: keras.Model, matrix: Any) -> None:
+    """Puts word vectors `(vocabulary_size, embedding_dim)` into an encoder or a classifier."""
+    encoder = model if model.name == "encoder" else model.get_layer("encoder")
+    encoder.get_layer("embedding").assign_vectors(matrix)
+
+
+def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
+    """The layers of an encoder, by name, in the order in which `_encode` applies them."""
+    layers: list[keras.Layer] = [
+        WordEmbedding(
+            config.vocabulary_size,
+            config.embedding_dim,
+            dropout=config.embedding_dropout,
+            train_vectors=config.train_embeddings,
+            name="embedding",
+        )
+    ]
+    if config.encoder in ("dsa-single", "dsa-multiple", "self-attention"):
+        initializer = HeDropout(config.dropout, config.initial_scale)
+        layers += [
+            DenseConvBlock(
+                kernel_size,
+                filters=config.filters,
+                first_filters=config.first_filters,
+                num_layers=config.num_dense_layers,
+                dropout=config.dropout,
+                kernel_initializer=initializer.clone(),
+                name=f"dense_conv_{number}",
+            )
+            for number, kernel_size in enumerate(config.kernel_sizes, start=1)
+        ]
+        layers.append(
+            WordCompression(
+                config.compressed_units,
+                dropout=config.dropout,
+                kernel_initializer=initializer.clone(),
+                name="compression",
+            )
+        )
+        layers.append(_attention(config))
+    elif config.encoder == "cnn":
+        layers.append(ConvMaxPooling(config.cnn_widths, config.cnn_filters, name="pooling"))
+    else:
+        attends = config.encoder == "bilstm-self-attention"
+        lstm = keras.layers.LSTM(config.lstm_units, return_sequences=attends)
+        layers.append(keras.layers.Bidirectional(lstm, name="bilstm"))
+        if attends:
+            layers.append(SelfAttention(2 * config.lstm_units, project=False, name=ATTENTION))
+    return {layer.name: layer for layer in layers}
+
+
+def _attention(config: ModelConfig) -> keras.Layer:
+    if config.encoder == "self-attention":
+        return SelfAttention(config.units, num_attentions=config.num_attentions, name=ATTENTION)
+    return DynamicSelfAttention(
+        config.units,
+        num_attentions=config.num_attentions,
+        num_iterations=config.num_iterations,
+        stop_routing_gradient=config.stop_routing_gradient,
+        name=ATTENTION,
+    )
+
+
+def _encode(
+    layers: dict[str, keras.Layer],
+    word_ids: Any,
+    segment_ids: Any = None,
+    num_segments: Any = None,
+    **attention_options: Any,
+) -> Any:
+    """Applies the layers; what follows the embedding tells which encoder it is."""
+    packed = (
+        {} if segment_ids is None else {"segment_ids": segment_ids, "num_segments": num_segments}
+    )
+    blocks = [layer for layer in layers.values() if isinstance(layer, DenseConvBlock)]
+    if blocks:
+        x0 = layers["embedding"](word_ids)
+        xc = layers["compression"]([*(block(x0) for block in blocks), x0])
+        return layers[ATTENTION](xc, **packed, **attention_options)
+    if packed:
+        word_ids = UnpackWords(name="unpack")(word_ids, **packed)
+    x = layers["embedding"](word_ids)
+    if "pooling" in layers:
+        vectors = layers["pooling"](x)
+    else:
+        vectors = layers["bilstm"](x)
+        if ATTENTION in layers:
+            vectors = layers[ATTENTION](vectors, **attention_options)
+    if packed:
+        vectors = GroupByRow(name="group")(vectors, segment_ids=segment_ids)
+    return vectors
