@@ -12,6 +12,7 @@ import json
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Literal, Self
 
 from dsa_keras.errors import ConfigError
@@ -160,6 +161,9 @@ class ModelConfig(JsonConfig):
             "kernel_sizes", all(k % 2 == 1 and k > 0 for k in self.kernel_sizes), "odd numbers"
         )
         self._require("kernel_sizes", len(self.kernel_sizes) > 0, "at least one odd number")
+        self._require(
+            "cnn_widths", len(self.cnn_widths) > 0 and min(self.cnn_widths) >= 1, "at least 1 each"
+        )
         self._require("batch_norm_momentum", 0 <= self.batch_norm_momentum < 1, "in [0, 1)")
         self._require(
             "initial_scale", self.initial_scale in ("rate", "keep", "none"), "rate, keep or none"
@@ -292,10 +296,10 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
         if isinstance(value, list | tuple) and value:
             return tuple(_typed(name, item, arguments[0]) for item in value)
         raise ConfigError(f"{name} must be a list of numbers, got {value!r}")
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
-    if hint is int and whole:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if hint is int and number and value == int(value):
         return int(value)
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+    if hint is float and number:
         return float(value)
     if hint in (bool, str) and isinstance(value, hint):
         return value

@@ -13,6 +13,7 @@ from dsa_keras.layers.initializers import HeDropout
 from dsa_keras.layers.mlp_head import MLPHead
 from dsa_keras.layers.packing import GatherSentences, GroupByRow, UnpackWords
 from dsa_keras.layers.self_attention import SelfAttention
+from dsa_keras.layers.traced_attention import TracedAttention
 from dsa_keras.layers.word_embedding import WordEmbedding
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "MLPHead",
     "RoutingTrace",
     "SelfAttention",
+    "TracedAttention",
     "UnpackWords",
     "WordCompression",
     "WordEmbedding",

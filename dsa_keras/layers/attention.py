@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from dsa_keras.layers.checks import positive_integer, words_shape
+from dsa_keras.layers.checks import positive_integer, words_shape, zero_masked
 from dsa_keras.layers.initializers import HeDropout
 from dsa_keras.layers.words import PackedWords, PaddedWords, words_form
 
@@ -40,15 +40,13 @@ class AttentionLayer(keras.layers.Layer):
             **options,
         )
 
-    def form_of(
+    def words_and_form(
         self, words: Any, mask: Any, segment_ids: Any, num_segments: Any
-    ) -> PaddedWords | PackedWords:
-        """Checks the call arguments and tells in which form the words come."""
+    ) -> tuple[Any, PaddedWords | PackedWords]:
+        """Checks the call arguments; the words, zero where there is none, and their form."""
         words_shape(self, words.shape)
-        mask, segment_ids = (
-            None if value is None else ops.convert_to_tensor(value) for value in (mask, segment_ids)
-        )
-        return words_form(words, mask, segment_ids, num_segments)
+        form = words_form(words, mask, segment_ids, num_segments)
+        return zero_masked(words, form.flags), form
 
     def joined(self, form: PaddedWords | PackedWords, vectors: Any) -> Any:
         """Concatenates the vectors of a sentence's attentions (Eq. 7)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import keras
@@ -12,7 +13,8 @@ REGISTERED_PACKAGE = "dsa_keras"
 
 def positive_integer(name: str, value: Any) -> int:
     """Returns `value` as an int if it is a whole number of at least 1."""
-    if isinstance(value, bool) or int(value) != value or value < 1:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or value % 1 != 0 or value < 1:
         raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
     return int(value)
 
@@ -27,7 +29,7 @@ def odd_integer(name: str, value: Any) -> int:
 
 def dropout_rate(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a share in [0, 1)."""
-    if not 0 <= float(value) < 1:
+    if not isinstance(value, Real) or not 0 <= value < 1:
         raise ValueError(f"`{name}` must be at least 0 and below 1, got {value!r}.")
     return float(value)
 
@@ -54,6 +56,7 @@ def words_shape(layer: keras.Layer, shape: Any) -> tuple[int | None, ...]:
 
 def word_flags(name: str, value: Any, words: Any) -> Any:
     """Returns a `(batch, words)` mask as bool; Keras may have cast it to float on the way."""
+    value = ops.convert_to_tensor(value)
     check_per_word(name, value, words)
     return ops.cast(value, "bool")
 

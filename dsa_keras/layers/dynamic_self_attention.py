@@ -126,8 +126,8 @@ class DynamicSelfAttention(AttentionLayer):
         return_trace: bool = False,
     ) -> Any:
         """Computes the sentence vectors; see the class."""
-        form = self.form_of(inputs, mask, segment_ids, num_segments)
-        projected = ops.leaky_relu(self._projection(inputs), self.negative_slope)  # Eq. 6
+        words, form = self.words_and_form(inputs, mask, segment_ids, num_segments)
+        projected = ops.leaky_relu(self._projection(words), self.negative_slope)  # Eq. 6
         weights, vectors, trace = self._route(
             form.arrange(projected, self.num_attentions), form, return_trace
         )
@@ -150,7 +150,10 @@ class DynamicSelfAttention(AttentionLayer):
             if self.stop_routing_gradient:
                 agreement = tf.stop_gradient(agreement)
             scores = scores + agreement
+            before = vectors.shape
             weights, vectors = attend(scores)
+            # The number of packed sentences is a constant outside the loop, but not inside it.
+            vectors.set_shape(before)
             if traced:
                 record = (record[0].write(number, weights), record[1].write(number, vectors))
             return (number + 1, scores, weights, vectors, *record)
@@ -167,13 +170,14 @@ class DynamicSelfAttention(AttentionLayer):
                 )
                 for value in (weights, vectors)
             )
-        _, _, weights, vectors, *record = tf.while_loop(
-            lambda *_: True,
-            iteration,
-            (1, scores, weights, vectors, *record),
-            # XLA can only differentiate a loop whose length it knows.
-            maximum_iterations=self.num_iterations - 1,
-        )
+        if self.num_iterations > 1:
+            _, _, weights, vectors, *record = tf.while_loop(
+                lambda *_: True,
+                iteration,
+                (1, scores, weights, vectors, *record),
+                # XLA can only differentiate a loop whose length it knows, and is not zero.
+                maximum_iterations=self.num_iterations - 1,
+            )
         if not traced:
             return weights, vectors, None
         return weights, vectors, self._trace(form, *(one.stack() for one in record))

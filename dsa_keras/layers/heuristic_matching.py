@@ -30,15 +30,23 @@ class HeuristicMatching(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         """Joins `[h, p]`; see the class."""
-        if not isinstance(inputs, list | tuple) or len(inputs) != 2:
+        if not isinstance(inputs, list | tuple):
             raise ValueError("`inputs` must be a list of two tensors, [h, p].")
-        h, p = (ops.convert_to_tensor(one) for one in inputs)
-        if h.shape[-1] != p.shape[-1]:
-            raise ValueError(
-                f"`inputs` must have the same shape, got {tuple(h.shape)} and {tuple(p.shape)}."
-            )
+        tensors = [ops.convert_to_tensor(one) for one in inputs]
+        _check([tuple(one.shape) for one in tensors])
+        h, p = tensors
         return ops.concatenate([h, p, ops.absolute(h - p), h * p], axis=-1)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         """Two of `(batch, units)` to `(batch, 4 * units)`."""
+        _check(input_shape)
         return (*input_shape[0][:-1], 4 * input_shape[0][-1])
+
+
+def _check(shapes: Any) -> None:
+    if len(shapes) != 2 or not all(isinstance(shape, list | tuple) for shape in shapes):
+        raise ValueError("`inputs` must be a list of two tensors, [h, p].")
+    if shapes[0][-1] != shapes[1][-1]:
+        raise ValueError(
+            f"`inputs` must have the same shape, got {tuple(shapes[0])} and {tuple(shapes[1])}."
+        )

@@ -109,6 +109,10 @@ class MLPHead(keras.layers.Layer):
             x = ops.leaky_relu(hidden(x), self.negative_slope)
         return self._classes(x)
 
+    def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
+        """Logits, which are float32 under mixed precision too."""
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype="float32")
+
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         """`(batch, features)` to `(batch, num_classes)`."""
         return (input_shape[0], self.num_classes)

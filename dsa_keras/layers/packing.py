@@ -42,6 +42,7 @@ class UnpackWords(keras.layers.Layer):
     def call(self, inputs: Any, segment_ids: Any, num_segments: Any) -> Any:
         """Lays the ids out; see the class."""
         ids, segment_ids = tf.cast(inputs, tf.int32), tf.cast(segment_ids, tf.int32)
+        num_segments = tf.cast(num_segments, tf.int32)
         real = (segment_ids > 0) & (segment_ids <= num_segments)
         row = tf.cast(tf.where(real)[:, 0], tf.int32)
         sentence = row * num_segments + tf.boolean_mask(segment_ids, real) - 1
@@ -51,11 +52,12 @@ class UnpackWords(keras.layers.Layer):
         ragged = tf.RaggedTensor.from_value_rowids(
             tf.gather(words, order),
             tf.gather(sentence, order),
-            nrows=tf.cast(tf.shape(ids)[0] * num_segments, tf.int32),
+            nrows=tf.shape(ids)[0] * num_segments,
             validate=False,
         )
-        longest = tf.maximum(tf.reduce_max(ragged.row_lengths()), 1)
-        return ragged.to_tensor(shape=[None, longest])
+        padded = ragged.to_tensor()
+        no_word = tf.cast(tf.equal(tf.shape(padded)[1], 0), tf.int32)
+        return tf.pad(padded, [[0, 0], [0, no_word]])
 
     def compute_output_spec(self, inputs: Any, segment_ids: Any, num_segments: Any) -> Any:
         """Neither the number of sentences nor the longest is known before."""

@@ -90,10 +90,9 @@ class SelfAttention(AttentionLayer):
         return_attention_scores: bool = False,
     ) -> Any:
         """Computes the sentence vectors; see the class."""
-        form = self.form_of(inputs, mask, segment_ids, num_segments)
-        x = inputs
+        x, form = self.words_and_form(inputs, mask, segment_ids, num_segments)
         if self._projection is not None:
-            x = ops.leaky_relu(self._projection(inputs), self.negative_slope)
+            x = ops.leaky_relu(self._projection(x), self.negative_slope)
         scores = self._weight_vectors(self._hidden(x))
         scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
         scores = ops.squeeze(form.arrange(scores, self.num_attentions), -1)

@@ -9,12 +9,13 @@ float32 at least, whatever the compute dtype.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from dsa_keras.layers.checks import check_per_word, word_flags
+from dsa_keras.layers.checks import check_per_word, positive_integer, word_flags
 
 
 def words_form(
@@ -27,8 +28,8 @@ def words_form(
         if num_segments is not None:
             raise ValueError("`num_segments` goes with `segment_ids`, which is missing.")
         return PaddedWords(words, mask)
-    check_per_word("segment_ids", segment_ids, words)
     segment_ids = tf.cast(segment_ids, tf.int32)
+    check_per_word("segment_ids", segment_ids, words)
     if mask is not None:
         segment_ids = tf.where(mask, segment_ids, 0)
     return PackedWords(words, segment_ids, num_segments)
@@ -38,6 +39,7 @@ class PaddedWords:
     """One sentence per row; tensors per word are `(batch, attentions, words)`."""
 
     def __init__(self, words: Any, mask: Any) -> None:
+        self.flags = mask
         self.mask = None if mask is None else tf.expand_dims(mask, 1)
 
     def arrange(self, words: Any, num_attentions: int) -> Any:
@@ -83,12 +85,17 @@ class PackedWords:
     def __init__(self, words: Any, segment_ids: Any, num_segments: Any) -> None:
         self.rows, self.length = tf.shape(words)[0], tf.shape(words)[1]
         if num_segments is None:
-            num_segments = tf.maximum(tf.reduce_max(segment_ids), 0)
+            num_segments = tf.maximum(tf.reduce_max(segment_ids), 1)
+        elif isinstance(num_segments, Integral):
+            num_segments = positive_integer("num_segments", num_segments)
+        else:
+            num_segments = tf.cast(num_segments, tf.int32)
         self.num_segments = num_segments
         # Row 0 holds sentences 0 to num_segments - 1, row 1 the next, and so on; -1 is no sentence,
         # which the segment operations leave out.
         first = tf.expand_dims(tf.range(self.rows) * num_segments, 1)
         real = (segment_ids > 0) & (segment_ids <= num_segments)
+        self.flags = real
         self.sentence = tf.reshape(tf.where(real, segment_ids - 1 + first, -1), [-1])
         self.real = tf.expand_dims(self.sentence >= 0, -1)
         self.all_segments = self.rows * num_segments

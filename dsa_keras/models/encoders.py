@@ -20,6 +20,7 @@ from dsa_keras.layers import (
     GroupByRow,
     HeDropout,
     SelfAttention,
+    TracedAttention,
     UnpackWords,
     WordCompression,
     WordEmbedding,
@@ -84,19 +85,13 @@ def trace_encoder(encoder: keras.Model) -> keras.Model:
         ValueError: if the encoder has no attention.
     """
     layers = {layer.name: layer for layer in encoder.layers}
-    attention = layers.get(ATTENTION)
-    word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-    if isinstance(attention, DynamicSelfAttention):
-        vectors, trace = _encode(layers, word_ids, return_trace=True)
-        outputs = {"vectors": vectors, **trace._asdict()}
-    elif isinstance(attention, SelfAttention):
-        vectors, weights = _encode(layers, word_ids, return_attention_scores=True)
-        outputs = {"vectors": vectors, "attention_weights": ops.expand_dims(weights, 1)}
-    else:
+    if ATTENTION not in layers:
         raise ValueError(
             "`encoder` has no attention to look at: it must be a DSA or self-attention encoder."
         )
-    return keras.Model(word_ids, outputs, name="traced_encoder")
+    layers[ATTENTION] = TracedAttention(layers[ATTENTION], name="traced_attention")
+    word_ids = keras.Input((None,), dtype="int32", name="word_ids")
+    return keras.Model(word_ids, _encode(layers, word_ids), name="traced_encoder")
 
 
 def assign_vectors(model: keras.Model, matrix: Any) -> None:
@@ -143,7 +138,7 @@ def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
         layers.append(ConvMaxPooling(config.cnn_widths, config.cnn_filters, name="pooling"))
     else:
         attends = config.encoder == "bilstm-self-attention"
-        lstm = keras.layers.LSTM(config.lstm_units, return_sequences=attends)
+        lstm = keras.layers.LSTM(config.lstm_units, return_sequences=attends, name="lstm")
         layers.append(keras.layers.Bidirectional(lstm, name="bilstm"))
         if attends:
             layers.append(SelfAttention(2 * config.lstm_units, project=False, name=ATTENTION))
@@ -167,7 +162,6 @@ def _encode(
     word_ids: Any,
     segment_ids: Any = None,
     num_segments: Any = None,
-    **attention_options: Any,
 ) -> Any:
     """Applies the layers; what follows the embedding tells which encoder it is."""
     packed = (
@@ -177,7 +171,7 @@ def _encode(
     if blocks:
         x0 = layers["embedding"](word_ids)
         xc = layers["compression"]([*(block(x0) for block in blocks), x0])
-        return layers[ATTENTION](xc, **packed, **attention_options)
+        return layers[ATTENTION](xc, **packed)
     if packed:
         word_ids = UnpackWords(name="unpack")(word_ids, **packed)
     x = layers["embedding"](word_ids)
@@ -186,7 +180,7 @@ def _encode(
     else:
         vectors = layers["bilstm"](x)
         if ATTENTION in layers:
-            vectors = layers[ATTENTION](vectors, **attention_options)
+            vectors = layers[ATTENTION](vectors)
     if packed:
         vectors = GroupByRow(name="group")(vectors, segment_ids=segment_ids)
     return vectors

@@ -1,0 +1,129 @@
+"""SNLI from its official files: jsonl or tab-separated text, loose or in the official archive.
+
+Rows whose gold label is "-" (the annotators did not agree) are dropped in every split, as everybody
+does; that is part of the data set, so they are logged and do not count as bad rows. Splits that are
+not there are left out, blank lines are ignored.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+
+from dsa_keras.data.checks import (
+    BadRows,
+    Layout,
+    Source,
+    encoding_problem,
+    finished_split,
+    json_object,
+    text_problem,
+)
+from dsa_keras.data.dataset import Dataset, Split
+from dsa_keras.errors import DataError
+
+CLASS_NAMES = ("entailment", "neutral", "contradiction")
+LAYOUT = Layout(
+    title="SNLI",
+    url="https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
+    folders=("", "snli_1.0", "snli/snli_1.0", "snli"),
+    files={
+        split: (f"snli_1.0_{split}.jsonl", f"snli_1.0_{split}.txt")
+        for split in ("train", "dev", "test")
+    },
+    complete=False,
+)
+COLUMNS = ("gold_label", "sentence1", "sentence2")
+
+_log = logging.getLogger(__name__)
+_Row = tuple[int, object, object, object]
+
+
+def load_snli(
+    data_dir: str | os.PathLike[str] | None,
+    *,
+    on_bad_rows: str = "error",
+) -> Dataset:
+    """Loads whichever splits of SNLI are there, as (premise, hypothesis) pairs.
+
+    Args:
+        data_dir: the folder with `snli_1.0/snli_1.0_train.jsonl` (or `.txt`) and its like, that
+            folder itself, or the official archive or a folder that holds it. Where both forms are
+            there, jsonl is read.
+        on_bad_rows: "error" stops at the first bad row, "skip" counts them.
+    """
+    splits: dict[str, Split] = {}
+    skipped: dict[str, int] = {}
+    for split, source in LAYOUT.find(data_dir).items():
+        bad = BadRows(on_bad_rows)
+        splits[split] = _read_split(source, bad)
+        skipped[split] = bad.count
+    return Dataset("snli", splits, CLASS_NAMES, skipped)
+
+
+def _read_split(source: Source, bad: BadRows) -> Split:
+    to_class = {name: index for index, name in enumerate(CLASS_NAMES)}
+    texts: list[str | tuple[str, str]] = []
+    labels: list[int] = []
+    without_label = 0
+    rows = _jsonl_rows if source.name.endswith(".jsonl") else _txt_rows
+    for line, label, premise, hypothesis in rows(source, bad):
+        if label == "-":
+            without_label += 1
+            continue
+        if not isinstance(label, str) or label not in to_class:
+            bad.report(
+                f"unknown label {label!r}: it is none of {', '.join(CLASS_NAMES)}", source, line
+            )
+            continue
+        if not isinstance(premise, str) or not isinstance(hypothesis, str):
+            bad.report("a sentence that is not a string", source, line)
+            continue
+        if problem := text_problem(premise) or text_problem(hypothesis):
+            bad.report(problem, source, line)
+            continue
+        texts.append((premise, hypothesis))
+        labels.append(to_class[label])
+    if without_label:
+        _log.info("%s: %d rows without a gold label dropped", source, without_label)
+    return finished_split(texts, labels, source, bad)
+
+
+def _jsonl_rows(source: Source, bad: BadRows) -> Iterator[_Row]:
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        try:
+            row = json_object(line)
+        except ValueError as error:
+            bad.report(str(error), source, number)
+            continue
+        if missing := [column for column in COLUMNS if column not in row]:
+            bad.report(f"no key {missing[0]!r}", source, number)
+            continue
+        yield number, row["gold_label"], row["sentence1"], row["sentence2"]
+
+
+def _txt_rows(source: Source, bad: BadRows) -> Iterator[_Row]:
+    lines = source.lines()
+    header = next(lines)[1].rstrip("\r\n").split("\t")
+    if missing := [column for column in COLUMNS if column not in header]:
+        raise DataError(
+            f"no column {missing[0]!r} in the header",
+            where=str(source),
+            line=1,
+            hint="The official file starts with the names of its columns, parted by tabs.",
+        )
+    places = [header.index(column) for column in COLUMNS]
+    for number, line in lines:
+        fields = line.rstrip("\r\n").split("\t")
+        if fields == [""]:
+            continue
+        if problem := encoding_problem(line):
+            bad.report(problem, source, number)
+        elif not max(places) < len(fields) <= len(header):
+            bad.report(f"{len(fields)} columns, not {len(header)}", source, number)
+        else:
+            label, premise, hypothesis = (fields[place] for place in places)
+            yield number, label, premise, hypothesis

@@ -1,0 +1,78 @@
+"""An attention layer that tells what it attends to, as a layer of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import keras
+from keras import ops
+
+from dsa_keras.layers.checks import REGISTERED_PACKAGE
+from dsa_keras.layers.dynamic_self_attention import DynamicSelfAttention
+from dsa_keras.layers.self_attention import SelfAttention
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class TracedAttention(keras.layers.Layer):
+    """Wraps an attention layer, shares its weights, and gives what it attends to by name.
+
+    A functional model needs the wrapper: Keras takes it that a shared layer has as many outputs in
+    its second call as it had in its first.
+
+    **Masking.** The mask goes to the wrapped layer; none is passed on.
+
+    Args:
+        attention: a `DynamicSelfAttention` or `SelfAttention` layer.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: words, `(batch, words, features)`.
+        mask: `(batch, words)`, bool, int or float; false where there is no word.
+
+    Output shape:
+        A dictionary: `vectors`, `(batch, num_attentions * units)`; `attention_weights`, `(batch,
+        iterations, attentions, words)`; and of dynamic self-attention also `weight_vectors`,
+        `(batch, iterations, attentions, units)`. Static self-attention has one iteration.
+
+    Example:
+
+    >>> traced = TracedAttention(DynamicSelfAttention(600, num_iterations=3))
+    >>> traced(keras.random.normal((2, 7, 300)))["attention_weights"].shape
+    TensorShape([2, 3, 1, 7])
+    """
+
+    def __init__(self, attention: DynamicSelfAttention | SelfAttention, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(attention, DynamicSelfAttention | SelfAttention):
+            raise ValueError(
+                f"`attention` must be a DynamicSelfAttention or SelfAttention, got {attention!r}."
+            )
+        self.supports_masking = True
+        self.attention = attention
+
+    def build(self, input_shape: Any) -> None:
+        """Builds the wrapped layer, unless it is built already."""
+        if not self.attention.built:
+            self.attention.build(input_shape)
+
+    def call(self, inputs: Any, mask: Any = None) -> dict[str, Any]:
+        """Computes the vectors and what led to them; see the class."""
+        if isinstance(self.attention, DynamicSelfAttention):
+            vectors, trace = self.attention(inputs, mask=mask, return_trace=True)
+            return {"vectors": vectors, **trace._asdict()}
+        vectors, weights = self.attention(inputs, mask=mask, return_attention_scores=True)
+        return {"vectors": vectors, "attention_weights": ops.expand_dims(weights, 1)}
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
+        """A sentence vector has no words, so no mask."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        attention = keras.saving.serialize_keras_object(self.attention)
+        return {**super().get_config(), "attention": attention}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Makes the layer, and the one it wraps, again."""
+        attention = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**{**config, "attention": attention})

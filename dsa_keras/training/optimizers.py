@@ -1,0 +1,81 @@
+"""The paper's optimizers, with PyTorch's meaning of their settings.
+
+PyTorch's `weight_decay` is coupled: the weight times `l2` is added to the gradient before Adam or
+Adadelta looks at it. Keras's is not. The gradient is seen here anyway, so its norm is kept for the
+log too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from dsa_keras.config import TrainingConfig
+from dsa_keras.layers.checks import REGISTERED_PACKAGE
+
+
+class _CoupledL2:
+    """Adds `l2 * weight` to every gradient, and keeps the mean norm of the gradients."""
+
+    def __init__(self, *args: Any, l2: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.l2 = l2
+
+    def build(self, variables: Any) -> None:
+        """Creates the variables of the optimizer and of the gradient's norm."""
+        super().build(variables)  # type: ignore[misc]
+        self.norm_total = self.add_variable((), dtype="float32", name="norm_total")  # type: ignore[attr-defined]
+        self.norm_count = self.add_variable((), dtype="float32", name="norm_count")  # type: ignore[attr-defined]
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        """Updates the variables by the gradients plus `l2` times the variables."""
+        if trainable_variables is None:
+            trainable_variables = self._trainable_variables  # type: ignore[attr-defined]
+        elif not self.built:  # type: ignore[attr-defined]
+            with tf.init_scope():
+                self.build(trainable_variables)
+        # Gradients of replicas are added up after this, so each brings its share.
+        strategy = tf.distribute.get_strategy()
+        share = self.l2 / strategy.num_replicas_in_sync
+        norm = tf.linalg.global_norm([grad for grad in grads if grad is not None])
+        if strategy.num_replicas_in_sync == 1:
+            self.norm_total.assign_add(norm)
+            self.norm_count.assign_add(1.0)
+        grads = [
+            grad if grad is None else grad + tf.cast(share, grad.dtype) * variable.value
+            for grad, variable in zip(grads, trainable_variables, strict=True)
+        ]
+        return super().apply(grads, trainable_variables)  # type: ignore[misc]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this optimizer again."""
+        return {**super().get_config(), "l2": self.l2}  # type: ignore[misc]
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class AdamL2(_CoupledL2, keras.optimizers.Adam):
+    """Adam with coupled L2, as PyTorch's `Adam(weight_decay=l2)`."""
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class AdadeltaL2(_CoupledL2, keras.optimizers.Adadelta):
+    """Adadelta with coupled L2, as PyTorch's `Adadelta(weight_decay=l2)`."""
+
+
+def build_optimizer(config: TrainingConfig) -> keras.optimizers.Optimizer:
+    """The optimizer that a config asks for."""
+    if config.optimizer == "adam":
+        return AdamL2(config.learning_rate, epsilon=config.epsilon, l2=config.l2)
+    return AdadeltaL2(config.learning_rate, rho=config.rho, epsilon=config.epsilon, l2=config.l2)
+
+
+def take_gradient_norm(optimizer: keras.optimizers.Optimizer) -> float | None:
+    """The mean gradient norm since the last call, or None where it is not known."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    count = float(inner.norm_count.numpy())
+    norm = float(inner.norm_total.numpy()) / count if count else None
+    inner.norm_total.assign(0.0)
+    inner.norm_count.assign(0.0)
+    return norm

@@ -1,0 +1,472 @@
+"""Every layer: what all of them promise, and what each computes, against NumPy."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from layer_checks import check_layer
+
+from dsa_keras import layers
+from dsa_keras.layers import (
+    ConvMaxPooling,
+    DenseConvBlock,
+    DynamicSelfAttention,
+    GatherSentences,
+    GroupByRow,
+    HeDropout,
+    HeuristicMatching,
+    MLPHead,
+    SelfAttention,
+    TracedAttention,
+    UnpackWords,
+    WordCompression,
+    WordEmbedding,
+)
+from dsa_keras.layers.composite import CompositeFunction
+
+RANDOM = np.random.default_rng(0)
+WORDS = RANDOM.normal(size=(3, 6, 4)).astype("float32")
+VECTORS = RANDOM.normal(size=(5, 4)).astype("float32")
+IDS = np.array([[3, 1, 4, 0], [1, 5, 0, 0]], dtype="int32")
+SEGMENTS = np.array([[1, 1, 0, 2, 2, 2], [1, 0, 2, 2, 0, 0], [1, 1, 1, 1, 1, 0]], dtype="int32")
+PACKED = {"segment_ids": SEGMENTS, "num_segments": 2}
+
+# name: (what makes the layer, inputs, further options of check_layer)
+CASES = {
+    "conv-max-pooling": (
+        lambda **kw: ConvMaxPooling((2, 3), filters=5, **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "dense-conv-block": (
+        lambda **kw: DenseConvBlock(3, filters=2, first_filters=3, num_layers=2, **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "composite": (
+        lambda **kw: CompositeFunction(3, 3, 0.2, 0.01, HeDropout(0.2), **kw),
+        WORDS,
+        {},
+    ),
+    "dsa": (
+        lambda **kw: DynamicSelfAttention(3, num_attentions=2, num_iterations=3, **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "dsa-one-iteration": (
+        lambda **kw: DynamicSelfAttention(3, num_iterations=1, stop_routing_gradient=True, **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "dsa-packed": (
+        lambda **kw: DynamicSelfAttention(3, num_attentions=2, **kw),
+        WORDS,
+        {"arguments": PACKED, "masked": False},
+    ),
+    "dsa-trace": (
+        lambda **kw: DynamicSelfAttention(3, num_attentions=2, **kw),
+        WORDS,
+        {"arguments": {"return_trace": True}, "masked": True},
+    ),
+    "dsa-packed-trace": (
+        lambda **kw: DynamicSelfAttention(3, num_attentions=2, **kw),
+        WORDS,
+        {"arguments": {**PACKED, "return_trace": True}},
+    ),
+    "self-attention": (
+        lambda **kw: SelfAttention(3, num_attentions=2, **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "self-attention-scores": (
+        lambda **kw: SelfAttention(4, project=False, **kw),
+        WORDS,
+        {"arguments": {"return_attention_scores": True}, "masked": True},
+    ),
+    "self-attention-packed": (
+        lambda **kw: SelfAttention(3, num_attentions=2, **kw),
+        WORDS,
+        {"arguments": PACKED},
+    ),
+    "traced-dsa": (
+        lambda **kw: TracedAttention(DynamicSelfAttention(3, dtype=kw.get("dtype")), **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "traced-self-attention": (
+        lambda **kw: TracedAttention(SelfAttention(3, dtype=kw.get("dtype")), **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "compression": (lambda **kw: WordCompression(3, **kw), WORDS, {"masked": True}),
+    "compression-of-a-list": (
+        lambda **kw: WordCompression(3, dropout=0.5, **kw),
+        [WORDS, WORDS[..., :2]],
+        {},
+    ),
+    "matching": (HeuristicMatching, [VECTORS, VECTORS[::-1].copy()], {}),
+    "mlp-head": (
+        lambda **kw: MLPHead(3, hidden_units=6, num_hidden_layers=2, **kw),
+        VECTORS,
+        {},
+    ),
+    "word-embedding": (lambda **kw: WordEmbedding(6, dimension=3, **kw), IDS, {}),
+    "word-embedding-trained": (
+        lambda **kw: WordEmbedding(6, dimension=3, train_vectors=True, **kw),
+        IDS,
+        {},
+    ),
+    "gather-sentences": (
+        GatherSentences,
+        VECTORS,
+        {"arguments": {"index": np.array([[0, 3], [4, 4]], dtype="int32")}},
+    ),
+    "group-by-row": (
+        GroupByRow,
+        np.concatenate([VECTORS, VECTORS[:1]]),
+        {"arguments": {"segment_ids": SEGMENTS}},
+    ),
+    "unpack-words": (
+        UnpackWords,
+        RANDOM.integers(1, 9, size=(3, 6)).astype("int32"),
+        # How long the longest sentence is depends on the data, which XLA cannot have.
+        {"arguments": PACKED, "compiles": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_every_layer_promises(name, tmp_path):
+    make, inputs, options = CASES[name]
+    check_layer(make, inputs, tmp_path, **options)
+
+
+def test_every_public_layer_is_checked():
+    public = {
+        one
+        for one in (getattr(layers, name) for name in layers.__all__)
+        if isinstance(one, type) and issubclass(one, keras.Layer)
+    }
+    assert public <= {type(make()) for make, _, _ in CASES.values()}
+
+
+# What each layer computes.
+
+
+def leaky(x):
+    return np.where(x > 0, x, 0.01 * x)
+
+
+def convolve(x, kernel, bias):
+    """A "same" convolution by its definition: a zero word where there is none."""
+    reach = len(kernel) // 2
+    out = np.zeros((len(x), kernel.shape[-1]))
+    for position in range(len(x)):
+        for offset in range(-reach, reach + 1):
+            if 0 <= position + offset < len(x):
+                out[position] += x[position + offset] @ kernel[offset + reach]
+    return out + bias
+
+
+@pytest.mark.parametrize(("kernel_size", "num_layers"), [(1, 1), (3, 1), (3, 3), (5, 2)])
+def test_dense_conv_block_is_equations_2_to_4(kernel_size, num_layers):
+    layer = DenseConvBlock(kernel_size, filters=2, first_filters=3, num_layers=num_layers)
+    layer.build(WORDS.shape)
+    # Biases start at zero, where a leak of padding would not show.
+    layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
+    lengths = [6, 4, 1]
+    mask = np.arange(6) < np.array(lengths)[:, np.newaxis]
+    got = layer(WORDS, mask=mask).numpy()
+    assert got.shape == (3, 6, 3 + 2 * num_layers)
+    for row, length in enumerate(lengths):
+        sentence = WORDS[row, :length].astype("float64")  # the sentence alone, without padding
+        weights = iter(w.astype("float64") for w in layer.get_weights())
+        first, bias = next(weights), next(weights)
+        outputs = [leaky(sentence @ first + bias)]  # Eq. 2
+        for _ in range(num_layers):
+            fed = np.concatenate(outputs[::-1], axis=-1)  # X^{l-1}, ..., X^1
+            kernel, bias = next(weights), next(weights)
+            kernel = kernel.reshape(kernel_size, fed.shape[-1], -1)
+            outputs.append(leaky(convolve(fed, kernel, bias)))  # Eq. 3
+        expected = np.concatenate(outputs[::-1], axis=-1)  # Eq. 4
+        np.testing.assert_allclose(got[row, :length], expected, atol=1e-5)
+        assert not got[row, length:].any()
+
+
+def test_a_masked_gap_keeps_packed_sentences_apart():
+    layer = DenseConvBlock(5, filters=2, first_filters=3, num_layers=2)
+    layer.build(WORDS.shape)
+    layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
+    one, two = WORDS[:1, :3], WORDS[1:2, :4]
+    gap = np.full((1, 2, 4), 8.0, dtype="float32")
+    packed = layer(np.concatenate([one, gap, two], axis=1), mask=[[1, 1, 1, 0, 0, 1, 1, 1, 1]])
+    np.testing.assert_allclose(packed[:, :3], layer(one), atol=1e-6)
+    np.testing.assert_allclose(packed[:, 5:], layer(two), atol=1e-6)
+
+
+def test_compression_gives_unit_vectors():
+    layer = WordCompression(3)
+    mask = [[1] * 6, [1] * 4 + [0] * 2, [0] * 6]
+    got = layer([WORDS, WORDS[..., :2]], mask=[np.array(mask)] * 2).numpy()
+    kernel, bias = layer.get_weights()
+    x = leaky(np.concatenate([WORDS, WORDS[..., :2]], -1) @ kernel + bias)
+    expected = x / np.linalg.norm(x, axis=-1, keepdims=True) * np.expand_dims(mask, -1)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_norms_are_exact_in_half_precision():
+    # Squares of values below 2e-4 vanish in float16: the norm must be computed in float32.
+    layer = WordCompression(300, kernel_initializer="ones", dtype="mixed_float16")
+    words = np.full((1, 2, 4), 1e-5, dtype="float32")
+    norms = np.linalg.norm(layer(words).numpy().astype("float64"), axis=-1)
+    np.testing.assert_allclose(norms, 1.0, atol=1e-3)
+
+
+def test_heuristic_matching_by_hand():
+    h, p = np.array([[1.0, -2.0]]), np.array([[3.0, 0.5]])
+    # h, p, |h - p| = |-2|, |-2.5| and h * p = 3, -1
+    np.testing.assert_array_equal(
+        HeuristicMatching()([h, p]), [[1.0, -2.0, 3.0, 0.5, 2.0, 2.5, 3.0, -1.0]]
+    )
+
+
+def test_conv_max_pooling_by_its_definition():
+    layer = ConvMaxPooling((2, 4), filters=3)
+    layer.build(WORDS.shape)
+    # Large biases: a window of padding alone would win the maximum.
+    layer.set_weights([RANDOM.normal(size=w.shape) + (w.ndim == 1) for w in layer.get_weights()])
+    lengths = [6, 2, 1]
+    got = layer(WORDS, mask=np.arange(6) < np.array(lengths)[:, np.newaxis]).numpy()
+    kernels = layer.get_weights()
+    for row, length in enumerate(lengths):
+        expected = []
+        for kernel, bias in zip(kernels[::2], kernels[1::2], strict=True):
+            width = len(kernel)
+            around = np.zeros((width - 1, 4))
+            words = np.concatenate([around, WORDS[row, :length], around])
+            windows = [
+                np.einsum("wf,wfo->o", words[start : start + width], kernel) + bias
+                for start in range(len(words) - width + 1)
+            ]
+            expected.append(np.maximum(np.max(windows, axis=0), 0))
+        np.testing.assert_allclose(got[row], np.concatenate(expected), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rate", "scale_by", "scale"),
+    [(0.2, "rate", 0.2), (0.2, "keep", 0.8), (0.2, "none", 1.0), (0.0, "rate", 1.0)],
+)
+def test_he_dropout_variance(rate, scale_by, scale):
+    kernel = np.asarray(HeDropout(rate, scale_by, seed=3)((400, 300)))
+    assert abs(kernel.mean()) < 1e-3
+    assert kernel.var() == pytest.approx(2 / 400 * scale, rel=0.02)
+    # A truncated normal would end at two standard deviations.
+    assert np.abs(kernel).max() > 3.5 * kernel.std()
+
+
+def test_every_kernel_is_a_draw_of_its_own():
+    layer = DenseConvBlock(3, filters=3, first_filters=4, num_layers=1, dropout=0.5)
+    layer.build((None, None, 4))
+    head = MLPHead(2, hidden_units=4, num_hidden_layers=2, kernel_initializer=HeDropout(0.4))
+    head.build((None, 4))
+    kernels = [w for w in head.get_weights() if w.shape == (4, 4)]
+    assert (kernels[0] != kernels[1]).all()
+    assert HeDropout(0.4, "keep", seed=5).get_config() == {
+        "rate": 0.4,
+        "scale_by": "keep",
+        "seed": 5,
+    }
+
+
+def test_dropout_sits_between_convolution_and_activation():
+    # With dropout after the convolution a dropped value is LeakyReLU(0) = 0; the others are scaled.
+    layer = DenseConvBlock(3, filters=50, first_filters=50, num_layers=1, dropout=0.5)
+    still, dropped = layer(WORDS).numpy(), layer(WORDS, training=True).numpy()
+    first = slice(50, None)  # X^1 is last; it depends on one dropout only
+    zero = dropped[..., first] == 0
+    assert 0.4 < zero.mean() < 0.6
+    np.testing.assert_allclose(dropped[..., first][~zero], 2 * still[..., first][~zero], rtol=1e-5)
+
+
+def test_mlp_head_normalises_as_pytorch_does():
+    head = MLPHead(3, hidden_units=4, num_hidden_layers=1, dropout=0.0)
+    x = np.array([[1.0, 10.0], [3.0, 20.0], [5.0, 60.0]], dtype="float32")
+    trained = head(x, training=True).numpy()
+    gamma, beta, kernel, bias, classes, classes_bias, mean, variance = (
+        w.numpy() for w in (*head.trainable_variables, *head.non_trainable_variables[:2])
+    )
+    normal = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * gamma + beta
+    expected = leaky(normal @ kernel + bias) @ classes + classes_bias
+    np.testing.assert_allclose(trained, expected, atol=1e-4)
+    # Momentum 0.1 in PyTorch's sense, from mean 0 and variance 1.
+    np.testing.assert_allclose(mean, 0.1 * x.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(0), rtol=1e-5)
+
+
+def test_mlp_head_gives_float32_logits_in_half_precision():
+    head = MLPHead(3, dtype="mixed_float16")
+    assert head(VECTORS).dtype == "float32"
+    assert head(keras.Input((4,))).dtype == "float32"
+
+
+# Word vectors.
+
+
+def test_word_vectors_are_assigned_and_padding_is_zero():
+    layer = WordEmbedding(6, dimension=3)
+    layer.build((None, None))
+    matrix = RANDOM.normal(size=(6, 3)).astype("float32")
+    layer.assign_vectors(matrix)
+    words = layer(IDS)
+    np.testing.assert_array_equal(words, np.where((IDS != 0)[..., np.newaxis], matrix[IDS], 0))
+    np.testing.assert_array_equal(layer.compute_mask(IDS), IDS != 0)
+    with pytest.raises(ValueError, match=r"`matrix` must have shape \(6, 3\), got \(3, 6\)"):
+        layer.assign_vectors(matrix.T)
+
+
+def test_fixed_vectors_get_no_gradient():
+    layer = WordEmbedding(6, dimension=3)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(IDS))
+    assert layer.trainable_variables == []
+    assert len(layer.get_weights()) == 1 + 0  # the table is still saved with the model
+    assert tape.gradient(loss, layer.vectors.value) is None
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_trained_vectors_get_a_dense_gradient_summed_over_repeats(jit_compile):
+    layer = WordEmbedding(5, dimension=2, dropout=0.0, train_vectors=True)
+    ids = np.array([[2, 3, 2], [2, 4, 0]], dtype="int32")
+    layer.build(ids.shape)
+    upstream = RANDOM.normal(size=(2, 3, 2)).astype("float32")
+
+    @tf.function(jit_compile=jit_compile)
+    def gradient():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(tf.constant(ids)) * upstream)
+        return tape.gradient(loss, layer.vectors.value)
+
+    expected = np.zeros((5, 2))
+    for word, value in zip(ids.ravel(), upstream.reshape(-1, 2), strict=True):
+        if word != 0:
+            expected[word] += value
+    got = gradient()
+    assert isinstance(got, tf.Tensor)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_large_ids_survive_half_precision():
+    layer = WordEmbedding(5000, dimension=1, dropout=0.0, dtype="mixed_float16")
+    layer.build((None, None))
+    layer.assign_vectors(np.arange(5000, dtype="float32")[:, np.newaxis] % 7)
+    ids = np.array([[4097, 4099, 4999]])
+    np.testing.assert_array_equal(layer(ids).numpy().ravel(), (ids % 7).ravel())
+
+
+# Packed sentences.
+
+
+def test_unpacked_words_keep_their_order():
+    ids = np.array([[5, 6, 0, 7, 0], [8, 0, 0, 0, 0], [0, 0, 1, 2, 3]])
+    segment_ids = np.array([[1, 1, 0, 2, 0], [2, 0, 0, 0, 0], [0, 0, 1, 1, 1]], dtype="int64")
+    for num_segments in (2, np.int64(2), tf.constant(2, "int64")):
+        got = UnpackWords()(ids, segment_ids=segment_ids, num_segments=num_segments)
+        np.testing.assert_array_equal(
+            got, [[5, 6, 0], [7, 0, 0], [0, 0, 0], [8, 0, 0], [1, 2, 3], [0, 0, 0]]
+        )
+    empty = UnpackWords()(ids * 0, segment_ids=segment_ids * 0, num_segments=2)
+    np.testing.assert_array_equal(empty, np.zeros((6, 1)))
+
+
+# Wrong arguments.
+
+ids_input, mask_input = np.zeros((3, 6, 4, 1), "float32"), np.ones((3, 5))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: DynamicSelfAttention(0), "`units` must be a whole number of at least 1, got 0"),
+        (lambda: DynamicSelfAttention("abc"), "`units` must be a whole number .* got 'abc'"),
+        (lambda: DynamicSelfAttention(None), "`units` must be a whole number .* got None"),
+        (lambda: DynamicSelfAttention(float("inf")), "`units` must be a whole number"),
+        (lambda: DynamicSelfAttention(2, num_attentions=1.5), "`num_attentions` must be a whole"),
+        (lambda: DynamicSelfAttention(2, num_iterations=True), "`num_iterations` must be a whole"),
+        (lambda: SelfAttention(-3), "`units` must be a whole number of at least 1, got -3"),
+        (lambda: SelfAttention(3, num_attentions=0), "`num_attentions` must be a whole"),
+        (lambda: SelfAttention(3, project=False)(WORDS), "`units` must equal .*: 3 against 4"),
+        (lambda: DenseConvBlock(4), "`kernel_size` must be odd.*, got 4"),
+        (lambda: DenseConvBlock(0), "`kernel_size` must be a whole number of at least 1, got 0"),
+        (lambda: DenseConvBlock(3, filters=0), "`filters` must be a whole"),
+        (lambda: DenseConvBlock(3, first_filters=0), "`first_filters` must be a whole"),
+        (lambda: DenseConvBlock(3, num_layers=0), "`num_layers` must be a whole"),
+        (lambda: DenseConvBlock(3, dropout=-0.1), "`dropout` must be at least 0 and below 1"),
+        (lambda: DenseConvBlock(3, dropout=None), "`dropout` must be at least 0 .* got None"),
+        (lambda: WordCompression(3, dropout=1.0), "`dropout` must be at least 0 and below 1"),
+        (lambda: WordCompression(0), "`units` must be a whole"),
+        (lambda: ConvMaxPooling(()), "`widths` must name at least one"),
+        (lambda: ConvMaxPooling((3, 0)), "`widths` must be a whole number of at least 1, got 0"),
+        (lambda: ConvMaxPooling(filters=0), "`filters` must be a whole"),
+        (lambda: MLPHead(0), "`num_classes` must be a whole"),
+        (lambda: MLPHead(2, num_hidden_layers=0), "`num_hidden_layers` must be a whole"),
+        (lambda: MLPHead(2)(WORDS), r"MLPHead expects vectors of shape \(batch, features\)"),
+        (lambda: WordEmbedding(0), "`vocabulary_size` must be a whole"),
+        (lambda: WordEmbedding(5, dropout=2), "`dropout` must be at least 0 and below 1"),
+        (lambda: WordEmbedding(5)(IDS[0]), r"word ids of shape \(batch, words\), got \(4,\)"),
+        (lambda: HeDropout(1.5), "`rate` must be at least 0 and below 1, got 1.5"),
+        (lambda: HeDropout(0.1, "both"), "`scale_by` must be one of .*keep.*none.*rate.*'both'"),
+        (lambda: HeuristicMatching()(VECTORS), r"`inputs` must be a list of two tensors"),
+        (lambda: HeuristicMatching()(keras.Input((4,))), r"`inputs` must be a list of two"),
+        (lambda: HeuristicMatching()([VECTORS] * 3), r"`inputs` must be a list of two tensors"),
+        (lambda: HeuristicMatching()([VECTORS, VECTORS[:, :2]]), "`inputs` must have the same"),
+        (
+            lambda: HeuristicMatching()([keras.Input((4,)), keras.Input((5,))]),
+            r"`inputs` must have the same shape, got \(None, 4\) and \(None, 5\)",
+        ),
+        (lambda: TracedAttention(keras.layers.Dense(2)), "`attention` must be a DynamicSelf"),
+        (
+            lambda: DynamicSelfAttention(2)(WORDS, num_segments=2),
+            "`num_segments` goes with `segment_ids`",
+        ),
+        (
+            lambda: DynamicSelfAttention(2)(WORDS, segment_ids=SEGMENTS, num_segments=0),
+            "`num_segments` must be a whole number of at least 1, got 0",
+        ),
+        (
+            lambda: DynamicSelfAttention(2)(WORDS, segment_ids=SEGMENTS[:, :3]),
+            r"`segment_ids` must have one entry per word, shape \(3, 6\), got shape \(3, 3\)",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DynamicSelfAttention(2),
+        lambda: SelfAttention(2),
+        lambda: DenseConvBlock(3),
+        lambda: WordCompression(2),
+        lambda: ConvMaxPooling(),
+    ],
+    ids=["dsa", "self-attention", "dense-conv-block", "compression", "conv-max-pooling"],
+)
+def test_wrong_words_and_masks_are_named(make):
+    name = type(make()).__name__
+    expected = rf"{name} expects words of shape \(batch, words, features\), got shape"
+    for wrong in (WORDS[0], WORDS[..., np.newaxis]):
+        with pytest.raises(ValueError, match=expected):
+            make()(wrong)
+    with pytest.raises(ValueError, match=f"{name} expects at least one word position"):
+        make()(WORDS[:, :0])
+    with pytest.raises(ValueError, match=f"{name} needs to know the number of features"):
+        make()(keras.Input((None, None)))
+    for mask in (np.ones((3, 5)), np.ones((2, 6)), np.ones((3, 6, 4)), np.ones(6)):
+        shape = ", ".join(map(str, mask.shape))
+        with pytest.raises(ValueError, match=rf"`mask` must .* \(3, 6\), got shape \({shape}"):
+            make()(WORDS, mask=mask)
