@@ -43,16 +43,27 @@ MODELS = {
     ("sst5", "dsa-single"): {**SINGLE, **SST, "num_classes": 5},
     ("sst5", "self-attention"): {**SINGLE, **SST, "num_classes": 5},
 }
+PLATEAU = {"plateau_factor": 0.5, "plateau_min_delta": 1e-3}  # "halve learning rate"
+ADAM = {"optimizer": "adam", "learning_rate": 1e-3, "epsilon": 1e-8}
+ADADELTA = {"optimizer": "adadelta", "learning_rate": 1.0, "rho": 0.9, "epsilon": 1e-6}
 TRAININGS = {
     "snli": {
-        **{"tokenizer": "ptb", "oov_range": 0.005, "batch_size": 256, "l2": 1e-5},
-        **{"optimizer": "adam", "learning_rate": 1e-3, "epsilon": 1e-8},
-        **{"plateau_factor": 0.5, "plateau_patience": 5, "plateau_min_delta": 1e-3},
+        **PLATEAU,
+        **ADAM,
+        "tokenizer": "ptb",
+        "oov_range": 0.005,
+        "batch_size": 256,
+        "l2": 1e-5,
+        "plateau_patience": 5,
     },
     "sst2": {
-        **{"tokenizer": "kim", "oov_range": 0.05, "batch_size": 128, "l2": 1e-5},
-        **{"optimizer": "adadelta", "learning_rate": 1.0, "rho": 0.9, "epsilon": 1e-6},
-        **{"plateau_factor": 0.5, "plateau_patience": 2, "plateau_min_delta": 1e-3},
+        **PLATEAU,
+        **ADADELTA,
+        "tokenizer": "kim",
+        "oov_range": 0.05,
+        "batch_size": 128,
+        "l2": 1e-5,
+        "plateau_patience": 2,
     },
 }
 TRAININGS["sst5"] = TRAININGS["sst2"]
@@ -185,7 +196,7 @@ def test_text_that_is_no_config(text, message):
 
 
 def test_unknown_presets():
-    with pytest.raises(ConfigError, match="unknown task 'sst3'. Did you mean 'sst"):
+    with pytest.raises(ConfigError, match=r"unknown task 'sst3'\. Did you mean 'sst"):
         preset("sst3")
     with pytest.raises(ConfigError, match="unknown encoder 'dsa'"):
         preset("snli", "dsa")

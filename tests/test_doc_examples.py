@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import dsa_keras
 
@@ -26,7 +27,7 @@ def test_examples_run_as_printed(name, tmp_path, monkeypatch):
     module = importlib.import_module(name)
     # A reader of an example has imported the package it is shown in.
     package = importlib.import_module(name.rpartition(".")[0])
-    names = {"np": np, "keras": keras, **vars(package), **vars(module)}
+    names = {"np": np, "keras": keras, "tf": tf, **vars(package), **vars(module)}
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     tests = doctest.DocTestFinder().find(module, name, globs=names)
     report: list[str] = []

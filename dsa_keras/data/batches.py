@@ -102,16 +102,26 @@ def distinct(texts: Sequence[Text]) -> tuple[list[str], np.ndarray]:
     return list(numbers), index
 
 
-def look_up(sentences: Sequence[str], tokenizer: str, vocabulary: Vocabulary) -> Sentences:
-    """Tokenises sentences and looks their words up, with the operations that are exported too."""
+class WordLookup:
+    """Tokenises sentences and looks their words up, with the operations that are exported too.
 
-    def ids(words: Any) -> tuple[Any, Any]:
-        return vocabulary.lookup(words.flat_values), words.row_lengths()
+    Args:
+        tokenizer: name of the tokeniser.
+        vocabulary: the words that have an id.
+    """
 
-    parts = list(_in_chunks(ids, sentences, tokenizer, "looking words up"))
-    flat = [np.zeros(0, np.int32), *(part[0] for part in parts)]
-    lengths = [np.zeros(1, np.int64), *(part[1] for part in parts)]
-    return Sentences(np.concatenate(flat), np.cumsum(np.concatenate(lengths)))
+    def __init__(self, tokenizer: str, vocabulary: Vocabulary) -> None:
+        def ids(words: Any) -> tuple[Any, Any]:
+            return vocabulary.lookup(words.flat_values), words.row_lengths()
+
+        self._graph = _word_graph(ids, tokenizer)
+
+    def __call__(self, sentences: Sequence[str]) -> Sentences:
+        """The ids of the words of each sentence."""
+        parts = list(_in_chunks(self._graph, sentences, "looking words up"))
+        ids = [np.zeros(0, np.int32), *(part[0] for part in parts)]
+        lengths = [np.zeros(1, np.int64), *(part[1] for part in parts)]
+        return Sentences(np.concatenate(ids), np.cumsum(np.concatenate(lengths)))
 
 
 def count_words(sentences: Sequence[str], tokenizer: str) -> Counter[str]:
@@ -123,7 +133,8 @@ def count_words(sentences: Sequence[str], tokenizer: str) -> Counter[str]:
         return unique, counts
 
     total: Counter[str] = Counter()
-    for words, counts in _in_chunks(counted, sentences, tokenizer, "counting words"):
+    graph = _word_graph(counted, tokenizer)
+    for words, counts in _in_chunks(graph, sentences, "counting words"):
         for word, count in zip(words, counts, strict=True):
             total[word.decode()] += int(count)
     return total
@@ -132,7 +143,7 @@ def count_words(sentences: Sequence[str], tokenizer: str) -> Counter[str]:
 def prepare(split: Split, tokenizer: str, vocabulary: Vocabulary) -> Prepared:
     """Turns a split into numbers, once for all epochs."""
     sentences, index = distinct(split.texts)
-    return Prepared(look_up(sentences, tokenizer, vocabulary), index, split.labels)
+    return Prepared(WordLookup(tokenizer, vocabulary)(sentences), index, split.labels)
 
 
 def num_batches(examples: int, batch_size: int) -> int:
@@ -228,15 +239,22 @@ def pack(sentences: Any, separator: int, length_multiple: int = 1) -> dict[str, 
     return {"word_ids": tf.expand_dims(row, 0), "segment_ids": tf.expand_dims(segments, 0)}
 
 
-def _in_chunks(
-    operation: Callable[[Any], Any], sentences: Sequence[str], tokenizer: str, doing: str
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Applies a graph operation to the words of the sentences, some thousand at a time."""
+def _word_graph(operation: Callable[[Any], Any], tokenizer: str) -> Callable[[Any], Any]:
+    """A graph that applies an operation to the words of sentences."""
     import tensorflow as tf
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def graph(texts: Any) -> Any:
         return operation(tokenize_tensor(texts, tokenizer)[:, :MAX_WORDS])
+
+    return graph
+
+
+def _in_chunks(
+    graph: Callable[[Any], Any], sentences: Sequence[str], doing: str
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Feeds sentences to a graph, some thousand at a time."""
+    import tensorflow as tf
 
     with progress_bar(len(sentences), doing, unit=" sentences") as bar:
         for start in range(0, len(sentences), _CHUNK):

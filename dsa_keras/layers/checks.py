@@ -29,7 +29,7 @@ def odd_integer(name: str, value: Any) -> int:
 
 def dropout_rate(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a share in [0, 1)."""
-    if not isinstance(value, Real) or not 0 <= value < 1:
+    if not isinstance(value, Real) or not 0 <= float(value) < 1:
         raise ValueError(f"`{name}` must be at least 0 and below 1, got {value!r}.")
     return float(value)
 

@@ -162,7 +162,7 @@ class DynamicSelfAttention(AttentionLayer):
         scores = tf.zeros(tf.shape(words)[:-1], exact)
         scores.set_shape(words.shape[:-1])
         weights, vectors = attend(scores)
-        record = ()
+        record: Any = ()
         if traced:
             record = tuple(
                 tf.TensorArray(exact, size=self.num_iterations, element_shape=value.shape).write(

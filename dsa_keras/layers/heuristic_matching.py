@@ -24,17 +24,17 @@ class HeuristicMatching(keras.layers.Layer):
 
     Example:
 
-    >>> keras.ops.convert_to_numpy(HeuristicMatching()([[[1.0, 2.0]], [[3.0, -1.0]]]))
+    >>> h, p = np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])
+    >>> HeuristicMatching()([h, p]).numpy()
     array([[ 1.,  2.,  3., -1.,  2.,  3.,  3., -2.]], dtype=float32)
     """
 
     def call(self, inputs: Any) -> Any:
         """Joins `[h, p]`; see the class."""
         if not isinstance(inputs, list | tuple):
-            raise ValueError("`inputs` must be a list of two tensors, [h, p].")
-        tensors = [ops.convert_to_tensor(one) for one in inputs]
-        _check([tuple(one.shape) for one in tensors])
-        h, p = tensors
+            inputs = [inputs]
+        _check([tuple(one.shape) for one in inputs])
+        h, p = inputs
         return ops.concatenate([h, p, ops.absolute(h - p), h * p], axis=-1)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:

@@ -1,0 +1,185 @@
+"""Which form of a batch trains fastest: padded random batches, length buckets, packed batches.
+
+    python -m benchmarks.batches --data-dir DIR [--steps 40] [--repetitions 3] [--write]
+
+The same network (single DSA with the paper's recipe) takes whole training steps on real SST phrases
+and SNLI pairs in each form, in turns; medians are compared. `share` is real words over all positions.
+The last part shows that packing changes nothing but the speed: from the same weights, without
+dropout, an epoch of packed batches and one of padded batches of the same examples end at the same
+loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.common import RESULTS, provenance
+from dsa_keras.config import preset
+from dsa_keras.data.batches import Prepared, count_words, distinct, packed_batches, prepare
+from dsa_keras.data.registry import load_dataset
+from dsa_keras.data.vocabulary import Vocabulary
+from dsa_keras.files import write_json
+from dsa_keras.models import build_classifier, build_pair_classifier, pack_classifier
+from dsa_keras.training.optimizers import build_optimizer
+
+Batch = tuple[Any, np.ndarray, int, int]
+"""Inputs, labels, real words, positions."""
+
+
+def padded(prepared: Prepared, batch_size: int, buckets: bool) -> Iterator[Batch]:
+    """Random batches padded to their longest sentence, or batches of sentences of one length."""
+    order = np.random.default_rng(0).permutation(len(prepared))
+    lengths = prepared.sentences.lengths[prepared.index]
+    if buckets:
+        key = lengths if lengths.ndim == 1 else lengths.sum(axis=1)
+        order = order[np.argsort(key[order], kind="stable")]
+    starts = np.arange(0, len(order), batch_size)
+    for start in np.random.default_rng(1).permutation(starts):
+        chosen = order[start : start + batch_size]
+        index = prepared.index[chosen]
+        columns = [index] if index.ndim == 1 else [index[:, 0], index[:, 1]]
+        ids = [prepared.sentences.padded(column) for column in columns]
+        inputs = ids[0] if len(ids) == 1 else {"premise": ids[0], "hypothesis": ids[1]}
+        words = int(sum((one > 0).sum() for one in ids))
+        yield inputs, prepared.labels[chosen], words, sum(one.size for one in ids)
+
+
+def packed(prepared: Prepared, batch_size: int) -> Iterator[Batch]:
+    """The form that the package trains with."""
+    for inputs, labels in packed_batches(prepared, batch_size, separator=2, seed=0):
+        ids = inputs["word_ids"].numpy()
+        words = int((ids > 0).sum())
+        yield inputs, labels.numpy(), words, ids.size
+
+
+def first(batches: Iterator[Batch], count: int) -> list[Batch]:
+    return [batch for _, batch in zip(range(count), batches, strict=False)]
+
+
+def steps_per_second(model: keras.Model, batches: list[Batch]) -> float:
+    begin = time.perf_counter()
+    for inputs, labels, _, _ in batches:
+        model.train_on_batch(inputs, labels)
+    return len(batches) / (time.perf_counter() - begin)
+
+
+def compiled(model: keras.Model, task: str) -> keras.Model:
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(build_optimizer(preset(task).training), loss, jit_compile=False)
+    return model
+
+
+def measure(task: str, data_dir: str, steps: int, repetitions: int) -> dict[str, Any]:
+    """Words per second of each form on one task."""
+    training = preset(task).training
+    dataset = load_dataset(task, data_dir)
+    counts = count_words(distinct(dataset["train"].texts)[0], training.tokenizer)
+    vocabulary = Vocabulary.from_counts(counts)
+    prepared = prepare(dataset["train"], training.tokenizer, vocabulary)
+    config = preset(task).model.replace(vocabulary_size=len(vocabulary))
+    build = build_pair_classifier if dataset.is_pair else build_classifier
+    size = training.batch_size
+    forms: dict[str, Callable[[], Iterator[Batch]]] = {
+        "padded": lambda: padded(prepared, size, buckets=False),
+        "buckets": lambda: padded(prepared, size, buckets=True),
+        "packed": lambda: packed(prepared, size),
+    }
+    result: dict[str, Any] = {}
+    ready = {}
+    for name, make in forms.items():
+        model = build(config)
+        model = compiled(pack_classifier(model) if name == "packed" else model, task)
+        batches = first(make(), steps)
+        steps_per_second(model, batches[:3])
+        words = sum(batch[2] for batch in batches)
+        result[name] = {"share": words / sum(batch[3] for batch in batches), "words_per_second": []}
+        ready[name] = (model, batches, words)
+    for _ in range(repetitions):
+        for name, (model, batches, words) in ready.items():
+            speed = steps_per_second(model, batches) / len(batches) * words
+            result[name]["words_per_second"].append(round(speed))
+    for row in result.values():
+        row["median_words_per_second"] = statistics.median(row["words_per_second"])
+    lengths = [batch[0]["word_ids"].shape[1] for batch in packed(prepared, size)]
+    whole = packed(prepared, size)
+    begin = time.perf_counter()
+    count = sum(1 for _ in whole)
+    result["pipeline"] = {
+        "batches_per_second": count / (time.perf_counter() - begin),
+        "batches": count,
+        "distinct_lengths": len(set(lengths)),
+        "share_of_an_epoch": prepared_share(prepared, size),
+    }
+    return result
+
+
+def prepared_share(prepared: Prepared, batch_size: int) -> float:
+    """Real words over positions, in a whole epoch."""
+    rows = list(packed(prepared, batch_size))
+    return sum(row[2] for row in rows) / sum(row[3] for row in rows)
+
+
+def same_loss(data_dir: str) -> dict[str, float]:
+    """Loss after an epoch on SST-2 sentences, packed and padded, same examples, no dropout."""
+    dataset = load_dataset("sst2", data_dir, phrases=False)
+    training = preset("sst2").training
+    vocabulary = Vocabulary.from_counts(
+        count_words(distinct(dataset["train"].texts)[0], training.tokenizer)
+    )
+    prepared = prepare(dataset["train"], training.tokenizer, vocabulary)
+    config = preset("sst2").model.replace(
+        vocabulary_size=len(vocabulary), embedding_dropout=0.0, dropout=0.0, head_dropout=0.0
+    )
+    losses = {}
+    for form in ("packed", "padded"):
+        keras.utils.set_random_seed(0)
+        model = build_classifier(config)
+        twin = compiled(pack_classifier(model) if form == "packed" else model, "sst2")
+        total = 0.0
+        for inputs, labels in packed_batches(prepared, training.batch_size, separator=2, seed=0):
+            fed: Any = inputs if form == "packed" else _unpacked(inputs)
+            total += float(twin.train_on_batch(fed, labels)) * len(labels)
+            twin.reset_metrics()
+        losses[form] = total / len(prepared)
+    return {**losses, "difference": abs(losses["packed"] - losses["padded"])}
+
+
+def _unpacked(inputs: dict[str, Any]) -> np.ndarray:
+    ids, segments = inputs["word_ids"].numpy()[0], inputs["segment_ids"].numpy()[0]
+    sentences = [ids[segments == number] for number in range(1, segments.max() + 1)]
+    padded = tf.ragged.constant([sentence.tolist() for sentence in sentences]).to_tensor().numpy()
+    return padded[inputs["index"].numpy()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="write results/batches.json")
+    options = parser.parse_args()
+    result: dict[str, Any] = {"provenance": provenance()}
+    for task in ("sst2", "sst5", "snli"):
+        result[task] = measure(task, options.data_dir, options.steps, options.repetitions)
+        for form in ("padded", "buckets", "packed"):
+            row = result[task][form]
+            speed = row["median_words_per_second"]
+            print(f"{task} {form:8} {speed:8,.0f} words/s, share {row['share']:.3f}", flush=True)
+        print(task, result[task]["pipeline"], flush=True)
+    result["loss_after_an_epoch"] = same_loss(options.data_dir)
+    print(result["loss_after_an_epoch"])
+    if options.write:
+        write_json(Path(RESULTS) / "batches.json", result)
+
+
+if __name__ == "__main__":
+    main()

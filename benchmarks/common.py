@@ -1,0 +1,37 @@
+"""What every benchmark's result says about where it came from."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+
+
+def provenance() -> dict[str, Any]:
+    """The command, the commit and the machine, without names or paths of it."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = names[0].split(":", 1)[1].strip() if names else model
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    return {
+        "command": " ".join(["python -m", module.name if module else "?", *_plain(sys.argv[1:])]),
+        "commit": commit,
+        "machine": {"processor": model, "cores": os.cpu_count(), "accelerators": "none"},
+        "python": platform.python_version(),
+    }
+
+
+def _plain(arguments: list[str]) -> list[str]:
+    """Arguments with the folders of this machine taken out of paths."""
+    return [f"<{Path(one).name}>" if "/" in one else one for one in arguments]

@@ -1,0 +1,64 @@
+"""Run folders that take seconds to train: the paper's networks with few units, on generated data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+SMALL: dict[str, Any] = {
+    "embedding_dim": 8,
+    "first_filters": 8,
+    "filters": 4,
+    "num_dense_layers": 2,
+    "compressed_units": 8,
+    "units": 8,
+    "lstm_units": 4,
+    "cnn_filters": 4,
+    "hidden_units": 8,
+}
+"""Changes of a `ModelConfig` that make any encoder small."""
+
+SMALL_OPTIONS = [
+    part for name, value in SMALL.items() for part in (f"--{name.replace('_', '-')}", str(value))
+]
+"""The same for the command line."""
+
+
+def tiny_run(
+    path: str | os.PathLike[str],
+    pair: bool = False,
+    encoder: str = "dsa-single",
+    *,
+    size: int = 300,
+    training: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
+    **model_changes: Any,
+) -> Path:
+    """Trains a tiny model for an epoch on generated data; returns its run folder.
+
+    Args:
+        path: the folder to make.
+        pair: whether an example is two sentences.
+        encoder: one of `ENCODERS`.
+        size: examples of the data, all splits together.
+        training: changes of the `TrainingConfig`.
+        options: arguments of `Options`.
+        **model_changes: of the `ModelConfig`.
+    """
+    from dsa_keras.config import TrainingConfig, preset
+    from dsa_keras.data import load_dataset
+    from dsa_keras.training.trainer import Options, train
+
+    task = "demo-nli" if pair else "demo-sentiment"
+    model = preset("snli" if pair else "sst2", encoder).model.replace(**{**SMALL, **model_changes})
+    settings = {"epochs": 1, "tokenizer": "whitespace", "oov_range": 0.5, "batch_size": 32}
+    train(
+        load_dataset(task, size=size),
+        model,
+        TrainingConfig().replace(**{**settings, **(training or {})}),
+        path,
+        data={"options": {"size": size}},
+        options=Options(**{"show_progress": False, **(options or {})}),
+    )
+    return Path(path)
