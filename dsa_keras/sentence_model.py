@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import keras
 import numpy as np
@@ -24,6 +24,9 @@ from dsa_keras.errors import ConfigError
 from dsa_keras.progress import progress_bar
 from dsa_keras.training.evaluation import Evaluation, confusion_matrix
 from dsa_keras.training.run import Run, RunConfig
+
+if TYPE_CHECKING:
+    from dsa_keras.inspection import Explanation
 
 STREAM_CHUNK = 8192
 """Sentences of a stream that are held in memory at a time."""
@@ -197,6 +200,25 @@ class SentenceModel:
         predicted = self.probabilities(split.texts, batch_size, show_progress_bar).argmax(-1)
         classes = len(self.class_names)
         return Evaluation(confusion_matrix(split.labels, predicted, classes), self.class_names)
+
+    def explain(self, texts: Sequence[Text]) -> list[Explanation]:
+        """Predictions together with the weights that each attention gave to each word.
+
+        Args:
+            texts: sentences, or (premise, hypothesis) pairs for a model of pairs.
+
+        Raises:
+            ConfigError: if the encoder has no attention.
+
+        Example:
+        ```python
+        [one] = model.explain(["not a dull moment"])
+        one.traces["sentence"].weights[-1]  # (attentions, words) of the last iteration
+        ```
+        """
+        from dsa_keras.inspection import explain
+
+        return explain(self, texts)
 
     def _stream(
         self, sentences: Iterator[str], batch_size: int, show: bool, normalize: bool

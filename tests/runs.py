@@ -1,4 +1,4 @@
-"""Run folders that take seconds to train: the paper's networks with few units, on generated data."""
+"""Run folders that take seconds to train: the networks with few units, on generated data."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def loss_of(model, inputs, labels):
 
 def compiled(model, **options):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(0.02), loss, **options)
+    model.compile(keras.optimizers.SGD(0.05), loss, **options)
     return model
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import json
 import os
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dsa_keras.config import ModelConfig, TrainingConfig, nearest
+from dsa_keras.config import JsonConfig, ModelConfig, TrainingConfig, nearest
 from dsa_keras.errors import ConfigError, DsaError
 
 
@@ -26,7 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(*args, **kwargs, allow_abbrev=False)
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """Parses; an option that does not exist is refused with the nearest name."""
@@ -70,6 +72,25 @@ def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None
         return 2
 
 
+def load_tensorflow() -> None:
+    """Loads TensorFlow without the notes on absent GPUs that its C++ part writes while it loads."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        importlib.import_module("tensorflow")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def example(text: str) -> str:
+    """The part of a `--help` that shows the command in use."""
+    lines = "\n".join(f"  {line}" for line in text.strip().splitlines())
+    return f"example:\n{lines}"
+
+
 def add_hyper_parameters(parser: argparse.ArgumentParser) -> None:
     """Adds an option for every field of the configs, and `--config` for a file of them."""
     parser.add_argument(
@@ -99,35 +120,34 @@ def hyper_parameters(
     args: argparse.Namespace, model: ModelConfig, training: TrainingConfig
 ) -> tuple[ModelConfig, TrainingConfig]:
     """The configs with the changes of `--config` and of the options, the latter winning."""
-    changes = _read_config(args.config) if args.config else {}
-    changes |= {
-        name.removeprefix("hyper_"): value
-        for name, value in vars(args).items()
-        if name.startswith("hyper_")
-    }
-    names = {
-        config: {field.name for field in dataclasses.fields(config)}
+    changes = given_hyper_parameters(args)
+    parts = [
+        {name: value for name, value in changes.items() if name in _names(config)}
         for config in (ModelConfig, TrainingConfig)
-    }
+    ]
+    return model.replace(**parts[0]), training.replace(**parts[1])
+
+
+def given_hyper_parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """The hyper-parameters that the user chose, by `--config`, by options and by `--encoder`."""
+    changes = _read_config(args.config) if args.config else {}
+    known = _names(ModelConfig) | _names(TrainingConfig)
     for name in changes:
-        if name not in names[ModelConfig] | names[TrainingConfig]:
-            known = names[ModelConfig] | names[TrainingConfig]
+        if name not in known:
             raise ConfigError(
                 f"unknown hyper-parameter {name!r}", where=args.config, hint=nearest(name, known)
             )
     # What the data decides is not a choice.
     for name in ("vocabulary_size", "num_classes"):
         changes.pop(name, None)
-    parts = [
-        {name: value for name, value in changes.items() if name in names[config]}
-        for config in (ModelConfig, TrainingConfig)
-    ]
-    return model.replace(**parts[0]), training.replace(**parts[1])
-
-
-def chosen_hyper_parameters(args: argparse.Namespace) -> list[str]:
-    """The hyper-parameters that were given as options."""
-    return [name.removeprefix("hyper_") for name in vars(args) if name.startswith("hyper_")]
+    changes |= {
+        name.removeprefix("hyper_"): value
+        for name, value in vars(args).items()
+        if name.startswith("hyper_")
+    }
+    if getattr(args, "encoder", None):
+        changes["encoder"] = args.encoder
+    return changes
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -140,12 +160,17 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot be read as JSON ({error})", where=path) from None
     if not isinstance(values, dict):
         raise ConfigError("is not a JSON object of names and values", where=path)
-    if "model" in values and "training" in values:
-        return {**values["model"], **values["training"]}
+    parts = values.get("model"), values.get("training")
+    if isinstance(parts[0], dict) and isinstance(parts[1], dict):
+        return {**parts[0], **parts[1]}
     return values
 
 
-def _described(config: type) -> dict[str, str]:
+def _names(config: type[JsonConfig]) -> set[str]:
+    return {field.name for field in dataclasses.fields(config)}  # type: ignore[arg-type]
+
+
+def _described(config: type[JsonConfig]) -> dict[str, str]:
     """The description of each field, from the class's docstring: there is no second text."""
     texts: dict[str, str] = {}
     name = ""
@@ -169,7 +194,3 @@ def _argument_of(hint: Any) -> dict[str, Any]:
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     return {"type": hint, "metavar": {int: "N", float: "X"}.get(hint, "TEXT")}
-
-
-Command = Callable[[Any], None]
-"""A module's `add_parser`: adds its sub-command to the parsers of its package."""

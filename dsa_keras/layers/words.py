@@ -3,8 +3,9 @@
 `PaddedWords`: a sentence per row, with a mask. `PackedWords`: sentences one after another in a row,
 with segment ids. Both offer the same three operations per attention: a softmax over the words of
 each sentence, the weighted sum of a sentence's words, and the inner product of every word with a
-vector of its sentence. An attention layer is written once in these terms. Softmax and sums run in
-float32 at least, whatever the compute dtype.
+vector of its sentence. An attention layer is written once in these terms. Scores, softmax and what
+is added up over iterations are float32 at least, whatever the compute dtype; the matrix products of
+padded words run in the compute dtype, which is what mixed precision is for.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def words_form(
     if segment_ids is None:
         if num_segments is not None:
             raise ValueError("`num_segments` goes with `segment_ids`, which is missing.")
-        return PaddedWords(words, mask)
+        return PaddedWords(mask)
     segment_ids = tf.cast(segment_ids, tf.int32)
     check_per_word("segment_ids", segment_ids, words)
     if mask is not None:
@@ -38,7 +39,7 @@ def words_form(
 class PaddedWords:
     """One sentence per row; tensors per word are `(batch, attentions, words)`."""
 
-    def __init__(self, words: Any, mask: Any) -> None:
+    def __init__(self, mask: Any) -> None:
         self.flags = mask
         self.mask = None if mask is None else tf.expand_dims(mask, 1)
 

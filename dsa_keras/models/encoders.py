@@ -54,7 +54,8 @@ def pack_encoder(encoder: keras.Model) -> keras.Model:
     Its inputs are `word_ids` and `segment_ids`, both `(rows, words)`, in the convention of
     `DynamicSelfAttention`, with at least (k - 1) / 2 positions of id 0 and segment 0 between
     sentences, where k is the largest kernel; and `index`, which only says by its number of entries
-    how many segments a row has at most.
+    how many segments a row has at most. Encoders that cannot read packed words (BiLSTM, CNN) unpack
+    them first, which XLA cannot compile.
 
     Output: `(rows, segments, units)`.
     """

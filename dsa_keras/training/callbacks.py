@@ -43,6 +43,7 @@ class ProgressBar(keras.callbacks.Callback):
     def __init__(self, epochs: int, steps: int, num_words: int, show: bool) -> None:
         super().__init__()
         self.epochs, self.steps, self.num_words, self.show = epochs, steps, num_words, show
+        self.bar = progress_bar(None, "", show=False)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts a bar."""
@@ -80,8 +81,8 @@ class ProgressBar(keras.callbacks.Callback):
         """Takes the bar away."""
         self.bar.close()
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Takes the bar away when training ends early."""
+    def close(self) -> None:
+        """Takes the bar away when training ends within an epoch."""
         self.bar.close()
 
 

@@ -71,8 +71,8 @@ class Evaluation:
         lines = [f"accuracy {self.accuracy:.4f} on {self.examples:,} examples", ""]
         lines.append(f"{'class':<{width}}  precision  recall      F1  examples")
         lines += [
-            f"{row['class']:<{width}}  {row['precision']:9.4f}  {row['recall']:6.4f}  {row['f1']:6.4f}"
-            f"  {row['examples']:8,}"
+            f"{row['class']:<{width}}  {row['precision']:9.4f}  {row['recall']:6.4f}"
+            f"  {row['f1']:6.4f}  {row['examples']:8,}"
             for row in self.per_class()
         ]
         lines += [

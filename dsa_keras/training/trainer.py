@@ -12,7 +12,7 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from dsa_keras.models import (
     build_pair_classifier,
     pack_classifier,
 )
+from dsa_keras.sentence_model import SentenceModel
 from dsa_keras.training.board import Board
 from dsa_keras.training.callbacks import EpochEnd, EpochVariable, ProgressBar
 from dsa_keras.training.card import model_card
@@ -66,6 +67,7 @@ class Options:
         histograms: whether to log the weights' histograms.
         show_progress: whether to show a bar on a terminal.
         devices: devices to train on together, such as `["GPU:0", "GPU:1"]`; None takes all GPUs.
+        probe: called after each epoch with its number and the model, to look at it.
     """
 
     jit: str = "auto"
@@ -74,6 +76,28 @@ class Options:
     histograms: bool = False
     show_progress: bool = True
     devices: tuple[str, ...] | None = None
+    probe: Callable[[int, SentenceModel], None] | None = None
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A data set as numbers. Trainings that differ in the network only can share one.
+
+    Attributes:
+        vocabulary: the words.
+        matrix: their vectors.
+        vectors: the files of the vectors, and what was found in them.
+        splits: `train` and `dev`.
+    """
+
+    vocabulary: Vocabulary
+    matrix: np.ndarray
+    vectors: Mapping[str, Any]
+    splits: Mapping[str, Prepared]
+
+
+AfterEpoch = Callable[[dict[str, Any]], bool]
+"""Takes the figures of an epoch once its state is saved; returns whether to stop there."""
 
 
 def train(
@@ -86,6 +110,8 @@ def train(
     data: Mapping[str, Any] | None = None,
     options: Options | None = None,
     force: bool = False,
+    task_data: TaskData | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> RunConfig:
     """Trains a new model.
 
@@ -98,23 +124,23 @@ def train(
         data: how `load_dataset` was called, `{"data_dir": ..., "options": {...}}`, for `resume`.
         options: how to run on this machine.
         force: whether an old run in the folder may be removed.
+        task_data: what `prepare_task` made of the same arguments, if it is at hand.
+        after_epoch: called after each epoch; may stop the training.
 
     Returns:
         What stands in the run's `config.json`.
     """
     options = options or Options()
-    for split in ("train", "dev"):
-        if split not in dataset.splits or not len(dataset[split]):
-            raise DataError(f"the data has no {split} examples", where=dataset.name)
+    _check_splits(dataset)
     run = Run(run_dir)
     run.create(force=force, needed_bytes=100_000_000)
-    vocabulary, matrix, found = _words(dataset, model, training, vectors, options)
+    words = task_data or prepare_task(dataset, model, training, vectors, options)
+    vocabulary, matrix, prepared = words.vocabulary, words.matrix, words.splits
     model = model.replace(
         vocabulary_size=len(vocabulary),
         num_classes=len(dataset.class_names),
         embedding_dim=matrix.shape[1],
     )
-    prepared = _prepared(dataset, training, vocabulary)
     config = RunConfig(
         task=dataset.name,
         class_names=dataset.class_names,
@@ -128,7 +154,7 @@ def train(
             "examples": {name: len(split) for name, split in dataset.splits.items()},
             "fingerprint": _fingerprint(prepared),
         },
-        vectors=found,
+        vectors=words.vectors,
         options={
             "jit": options.jit,
             "precision": options.precision,
@@ -141,16 +167,22 @@ def train(
             "python": platform.python_version(),
         },
     )
+    # The config comes first: it is what makes the folder a run, which may be overwritten.
+    run.save_config(config)
     vocabulary.save(run.vocabulary_file)
     if not model.train_embeddings:
         run.save_vectors(matrix)
-    run.save_config(config)
-    _fit(run, config, prepared, matrix, options, resumed=False)
+    _fit(run, config, prepared, matrix, options, after_epoch, resumed=False)
     return config
 
 
 def resume(
-    run_dir: str | Path, *, epochs: int | None = None, options: Options | None = None
+    run_dir: str | Path,
+    *,
+    epochs: int | None = None,
+    options: Options | None = None,
+    task_data: TaskData | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> RunConfig:
     """Goes on with a run that was stopped, from its last finished epoch.
 
@@ -158,6 +190,8 @@ def resume(
         run_dir: the folder of the run.
         epochs: a new number of epochs, to train a finished run longer.
         options: what is shown; how the run computes is taken from the run.
+        task_data: the data of the run as numbers, if it is at hand.
+        after_epoch: called after each epoch; may stop the training.
     """
     run = Run(run_dir)
     config = run.config()
@@ -168,20 +202,60 @@ def resume(
         run.save_config(config)
     shown = options or Options()
     options = Options(
-        histograms=shown.histograms, show_progress=shown.show_progress, **config.options
+        histograms=shown.histograms,
+        show_progress=shown.show_progress,
+        probe=shown.probe,
+        **config.options,
     )
-    vocabulary = run.vocabulary(config)
-    dataset = load_dataset(config.task, config.data["data_dir"], **config.data["options"])
-    prepared = _prepared(dataset, config.training, vocabulary)
+    if task_data:
+        prepared = task_data.splits
+    else:
+        vocabulary = run.vocabulary(config)
+        dataset = load_dataset(config.task, config.data["data_dir"], **config.data["options"])
+        prepared = _prepared(dataset, config.training, vocabulary)
     if _fingerprint(prepared) != config.data["fingerprint"]:
         raise RunError(
             "the data is not what the run was started with",
             where=run.path,
             hint="Restore the data, or start a new run",
         )
-    matrix = None if config.model.train_embeddings else run.vectors(config)
-    _fit(run, config, prepared, matrix, options, resumed=True)
+    matrix = None
+    if not config.model.train_embeddings:
+        matrix = run.vectors(config)
+    elif not run.last_file.exists():
+        # Stopped in its first epoch: vectors that are trained start again as they did.
+        files = config.vectors["files"]
+        task_data = task_data or prepare_task(dataset, config.model, config.training, files)
+        matrix = task_data.matrix
+    _fit(run, config, prepared, matrix, options, after_epoch, resumed=True)
     return config
+
+
+def prepare_task(
+    dataset: Dataset,
+    model: ModelConfig,
+    training: TrainingConfig,
+    vectors: Sequence[str | Path] = (),
+    options: Options | None = None,
+) -> TaskData:
+    """Finds the words and their vectors, and makes numbers of `train` and `dev`.
+
+    What counts of the configs is `embedding_dim`, `tokenizer`, `oov_range` and `seed`.
+    """
+    _check_splits(dataset)
+    words = _words(dataset, model, training, vectors, options or Options())
+    return TaskData(*words, _prepared(dataset, training, words[0]))
+
+
+def _check_splits(dataset: Dataset) -> None:
+    for split in ("train", "dev"):
+        if split not in dataset.splits or not len(dataset[split]):
+            raise DataError(
+                f"the data has no {split} examples",
+                where=dataset.name,
+                hint="The weights kept are those with the best dev accuracy, so training needs "
+                "both: give a file for each, a split column, or fractions",
+            )
 
 
 def _words(
@@ -242,6 +316,7 @@ def _fit(
     prepared: Mapping[str, Prepared],
     matrix: np.ndarray | None,
     options: Options,
+    after_epoch: AfterEpoch | None,
     *,
     resumed: bool,
 ) -> None:
@@ -266,9 +341,25 @@ def _fit(
                 jit_compile=jit,
             )
             packed.optimizer.build(packed.trainable_variables)
-        _Fit(run, config, prepared, packed, strategy, options, jit).run_epochs(resumed=resumed)
+        if options.probe is not None:
+            probed = SentenceModel(model, run.vocabulary(config), config)
+            after_epoch = _with_probe(options.probe, probed, after_epoch)
+        fit = _Fit(run, config, prepared, packed, strategy, options, jit, after_epoch)
+        fit.run_epochs(resumed=resumed)
     finally:
         keras.config.set_dtype_policy("float32")
+
+
+def _with_probe(
+    probe: Callable[[int, SentenceModel], None],
+    model: SentenceModel,
+    after_epoch: AfterEpoch | None,
+) -> AfterEpoch:
+    def look(record: dict[str, Any]) -> bool:
+        probe(record["epoch"], model)
+        return after_epoch(record) if after_epoch else False
+
+    return look
 
 
 def _placement(options: Options) -> tuple[tf.distribute.Strategy, bool]:
@@ -299,9 +390,10 @@ class _Fit:
         strategy: tf.distribute.Strategy,
         options: Options,
         jit: bool,
+        after_epoch: AfterEpoch | None,
     ) -> None:
         self.run, self.config, self.prepared, self.model = run, config, prepared, model
-        self.strategy, self.options = strategy, options
+        self.strategy, self.options, self.after_epoch = strategy, options, after_epoch
         self.replicas = strategy.num_replicas_in_sync
         self.separator = max(config.model.kernel_sizes) // 2
         # XLA compiles anew for every length, so it gets fewer of them.
@@ -337,9 +429,11 @@ class _Fit:
                 initial_epoch=self.schedule.epoch,
                 epochs=training.epochs,
                 callbacks=callbacks,
+                shuffle=False,
                 verbose=0,
             )
         finally:
+            self.bar.close()
             self.board.close()
 
     def _batches(self, split: str, **order: Any) -> tf.data.Dataset:
@@ -388,7 +482,8 @@ class _Fit:
                 f"{record['train_words_per_second']:,.0f} words/s{mark}",
                 flush=True,
             )
-        return self.schedule.finished
+        stop = self.after_epoch(record) if self.after_epoch else False
+        return stop or self.schedule.finished
 
     def _save(self) -> None:
         """Writes the epoch. `last.npz` comes first: what follows can be made from it."""

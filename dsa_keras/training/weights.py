@@ -13,13 +13,15 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from dsa_keras.errors import RunError
 from dsa_keras.files import written_aside
+
+if TYPE_CHECKING:
+    import keras
 
 _WEIGHTS, _BEST, _OPTIMIZER, _SEEDS, _META = "weights/", "best/", "optimizer/", "seeds/", "meta"
 

@@ -1,0 +1,126 @@
+"""`encode`: sentences to vectors, as one `.npy` array or as JSON lines, in bounded memory."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.commands.streams import in_chunks, read_lines, refuse_existing
+from dsa_keras.errors import ConfigError
+from dsa_keras.files import written_aside
+from dsa_keras.progress import progress_bar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_EXAMPLE = """
+python -m dsa_keras encode runs/sst2 --file reviews.txt --output vectors.npy --normalize
+cat reviews.txt | python -m dsa_keras encode runs/sst2 --file - --output vectors.jsonl
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "encode",
+        help="turn sentences into vectors",
+        description="Writes a vector per line of a file: row n of the .npy array, or line n of\n"
+        "the .jsonl file, belongs to line n. Memory does not grow with the file.",
+        epilog=example(_EXAMPLE),
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    parser.add_argument(
+        "--file", metavar="FILE", required=True, help="sentences, one a line; - standard input"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, required=True, help="ends in .npy or .jsonl"
+    )
+    parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
+    parser.add_argument("--force", action="store_true", help="overwrite the output")
+    parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="default: 256")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Encodes chunk by chunk into a file that appears when it is complete."""
+    if args.output.suffix not in (".npy", ".jsonl"):
+        raise ConfigError(
+            f"the output must end in .npy or .jsonl, got {args.output.name!r}", where="--output"
+        )
+    refuse_existing(args.output, args.force)
+    load_tensorflow()
+    import dsa_keras
+
+    model = dsa_keras.load(args.run_dir)
+    count = 0
+    with (
+        written_aside(args.output) as aside,
+        aside.open("wb") as file,
+        _VectorFile.open(file, args.output.suffix, model.dimension) as vectors,
+        progress_bar(None, "encoding", unit=" sentences") as bar,
+    ):
+        for chunk in in_chunks(read_lines(args.file)):
+            encoded = model.encode(chunk, args.batch_size, normalize_embeddings=args.normalize)
+            vectors.write(chunk, encoded)
+            count += len(chunk)
+            bar.update(len(chunk))
+    print(f"{count:,} vectors of {model.dimension} numbers in {args.output}")
+
+
+class _VectorFile:
+    """JSON lines: an object per sentence, with its text and its vector."""
+
+    def __init__(self, file: IO[bytes], dimension: int) -> None:
+        self.file, self.dimension, self.count = file, dimension, 0
+
+    @staticmethod
+    @contextlib.contextmanager
+    def open(file: IO[bytes], suffix: str, dimension: int) -> Iterator[_VectorFile]:
+        """The writer for a suffix; completes the file if the block succeeds."""
+        writer = (_NpyFile if suffix == ".npy" else _VectorFile)(file, dimension)
+        yield writer
+        writer.finish()
+
+    def write(self, sentences: list[str], vectors: np.ndarray) -> None:
+        """Appends a chunk."""
+        for sentence, vector in zip(sentences, vectors, strict=True):
+            # The shortest digits that give back the same float32.
+            row = {"text": sentence, "vector": [float(str(number)) for number in vector]}
+            self.file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+    def finish(self) -> None:
+        """Writes what is known only at the end."""
+
+
+class _NpyFile(_VectorFile):
+    """One float32 array. Its header holds the number of rows, so it is written again at the end.
+
+    NumPy leaves room in a header for the first axis to grow: both headers have the same length.
+    """
+
+    def __init__(self, file: IO[bytes], dimension: int) -> None:
+        super().__init__(file, dimension)
+        self._write_header()
+
+    def write(self, sentences: list[str], vectors: np.ndarray) -> None:
+        """Appends a chunk."""
+        self.file.write(vectors.astype("<f4", copy=False).tobytes())
+        self.count += len(vectors)
+
+    def finish(self) -> None:
+        """Puts the number of rows into the header."""
+        self.file.seek(0)
+        self._write_header()
+
+    def _write_header(self) -> None:
+        from numpy.lib import format as npy
+
+        shape = (self.count, self.dimension)
+        npy.write_array_header_1_0(
+            self.file, {"descr": "<f4", "fortran_order": False, "shape": shape}
+        )

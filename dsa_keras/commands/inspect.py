@@ -1,0 +1,132 @@
+"""`inspect`: figures of what a model attends to, into the run folder and its TensorBoard logs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from dsa_keras.data.dataset import Dataset
+    from dsa_keras.sentence_model import SentenceModel
+
+_EXAMPLE = """
+python -m dsa_keras inspect runs/snli --sentences 1000 --split dev
+python -m dsa_keras inspect runs/demo --compare runs/demo-self-attention
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "inspect",
+        help="figures of attention and of the dynamic weight vectors",
+        description="Looks at random sentences and writes figures, with the numbers behind them,\n"
+        "into RUN/figures, and into RUN/logs/inspection for TensorBoard: dynamic weight\n"
+        "vectors, attention maps, entropy by iteration, top words of each attention; and on\n"
+        "the demo data the share of weight on the words that decide. TensorBoard's projector\n"
+        "shows the sentence embeddings and the dynamic weight vectors.",
+        epilog=example(_EXAMPLE),
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    parser.add_argument(
+        "--sentences", type=int, default=1000, metavar="N", help="how many (default: 1000)"
+    )
+    parser.add_argument("--split", choices=("train", "dev", "test"), default="dev")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="folder of the data, if it has moved since the training"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random choice")
+    parser.add_argument(
+        "--min-count",
+        type=int,
+        default=5,
+        metavar="N",
+        help="a top word occurs at least so often (default: 5)",
+    )
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        metavar="RUN",
+        help="demo data: another run whose attention score is shown, such as self-attention",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the figures and says where."""
+    for name, least in (("sentences", 1), ("seed", 0), ("min_count", 1)):
+        if getattr(args, name) < least:
+            option = name.replace("_", "-")
+            raise ConfigError(f"--{option} must be at least {least}, got {getattr(args, name)}")
+    load_tensorflow()
+    import dsa_keras
+    from dsa_keras.inspection import check_attends
+    from dsa_keras.inspection.report import inspect_model, sample, write_inspection
+    from dsa_keras.training.run import Run
+
+    model = dsa_keras.load(args.run_dir)
+    check_attends(model.config.model.encoder)
+    compared = _compared(args.compare, model)
+    split = _data(model, args.split, args.data_dir)[args.split]
+    source = f"{model.config.task} {args.split}"
+    found = inspect_model(
+        model,
+        sample(split, args.sentences, args.seed, source),
+        min_count=args.min_count,
+        compared=compared,
+        show_progress_bar=True,
+    )
+    one = Run(args.run_dir)
+    for path in write_inspection(found, one.path / "figures", one.logs / "inspection"):
+        print(f"wrote {path}")
+    for name, reason in found.skipped.items():
+        print(f"no {name.replace('_', ' ')}: {reason}")
+    for name, score in found.numbers.get("attention_score", {}).items():
+        print(f"attention score, {name}: {100 * score['mean']:.1f} %")
+    print(f"next:\n  tensorboard --logdir {shlex.quote(str(one.logs))}")
+
+
+def _compared(path: Path | None, model: SentenceModel) -> tuple[str, SentenceModel] | None:
+    """Another model of the same task, and what to call it."""
+    if path is None:
+        return None
+    import dsa_keras
+    from dsa_keras.inspection import check_attends
+
+    other = dsa_keras.load(path)
+    check_attends(other.config.model.encoder)
+    if other.config.task != model.config.task:
+        raise ConfigError(
+            f"is a run on {other.config.task}, not on {model.config.task}",
+            where=path,
+            hint="Compare with a run on the same data",
+        )
+    return other.config.model.encoder, other
+
+
+def _data(model: SentenceModel, split: str, data_dir: str | None) -> Dataset:
+    from dsa_keras.data.registry import load_dataset
+
+    config = model.config
+    dataset = load_dataset(
+        config.task, data_dir or config.data["data_dir"], **config.data["options"]
+    )
+    if dataset.class_names != config.class_names:
+        raise ConfigError(
+            f"the classes of the data are {', '.join(dataset.class_names)}, those of the run "
+            f"{', '.join(config.class_names)}",
+            where=data_dir or config.task,
+            hint="Give the data that the run was trained with",
+        )
+    if split not in dataset.splits or not len(dataset[split]):
+        raise DataError(
+            f"the data has no {split} split",
+            where=config.task,
+            hint=f"It has {', '.join(dataset.splits)}: choose with --split",
+        )
+    return dataset

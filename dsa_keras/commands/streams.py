@@ -1,0 +1,96 @@
+"""Sentences in, results out, some thousand at a time: memory does not grow with the file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, TypeVar
+
+from dsa_keras.errors import DataError
+from dsa_keras.files import written_aside
+
+T = TypeVar("T")
+
+CHUNK = 4096
+"""Sentences that are held in memory at a time."""
+
+
+def read_lines(path: str) -> Iterator[str]:
+    """The lines of a file, plain or .gz or .zip, or of standard input for `-`; empty ones too.
+
+    Raises:
+        DataError: if the file cannot be read, has no line, or a line is not UTF-8.
+    """
+    number = 0
+    for number, line in _numbered(path):
+        try:
+            line.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                "the line is not UTF-8", where=_name(path), line=number, hint="Save it as UTF-8"
+            ) from None
+        yield line.rstrip("\r\n")
+    if number == 0:
+        raise DataError("there is no line to read", where=_name(path), hint="One sentence a line")
+
+
+def split_pair(line: str, number: int, path: str) -> tuple[str, str]:
+    """Two sentences of a line, separated by a tab."""
+    parts = line.split("\t")
+    if len(parts) != 2:
+        raise DataError(
+            f"{len(parts)} sentences where this model needs two",
+            where=_name(path),
+            line=number,
+            hint="Write premise and hypothesis on a line with a tab between them",
+        )
+    return parts[0], parts[1]
+
+
+def in_chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Lists of at most `size` items; takes no more from `items` than it gives."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+@contextlib.contextmanager
+def text_output(path: Path | None) -> Iterator[IO[str]]:
+    """A file that appears when it is complete, or standard output."""
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with written_aside(path) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def refuse_existing(path: Path | None, force: bool) -> None:
+    """Nothing is overwritten unless the user says so."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise DataError("is a directory", where=path, hint="Give the name of a file")
+    if path.exists() and not force:
+        raise DataError(
+            "the file exists", where=path, hint="Choose another --output, or overwrite with --force"
+        )
+
+
+def _numbered(path: str) -> Iterator[tuple[int, str]]:
+    if path != "-":
+        from dsa_keras.data.checks import Source
+
+        yield from Source(Path(path)).lines()
+        return
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        yield number, raw.decode("utf-8", "surrogateescape")
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path

@@ -1,0 +1,127 @@
+"""`python -m export litert`: the network on word ids for phones and small machines.
+
+Native operations only, no Flex, with batch and length free. The model is run and compared with
+Keras before the file gets its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.files import written_aside
+
+if TYPE_CHECKING:
+    from export.source import Source
+
+TOLERANCE = 1e-5
+"""How far answers may be from those of Keras."""
+
+
+def export_litert(run_dir: str | os.PathLike[str], out: str | os.PathLike[str]) -> float:
+    """Writes `out` and returns the largest difference from Keras.
+
+    Its signature `tokens` takes `word_ids` (or `premise_ids` and `hypothesis_ids`), int32 `(batch,
+    words)` with at least one word, and gives `probabilities` and the vectors.
+
+    Raises:
+        RunError: if the model cannot be converted or does not answer as Keras does.
+    """
+    out = Path(out)
+    if out.suffix != ".tflite":
+        raise ConfigError("the name must end in .tflite", where=out, hint="Give --out model.tflite")
+    if out.exists():
+        raise ConfigError("the file exists", where=out, hint="Remove it, or choose another --out")
+    from export.source import Source
+
+    source = Source.load(run_dir)
+    content = _converted(source)
+    largest = _difference(source, content)
+    if not largest <= TOLERANCE:
+        raise RunError(
+            f"the LiteRT model differs from Keras by {largest:.1e}, more than {TOLERANCE:.0e}",
+            where=source.run.path,
+            hint="No file was written; please report this",
+        )
+    with written_aside(out) as aside:
+        aside.write_bytes(content)
+    return largest
+
+
+def _converted(source: Source) -> bytes:
+    import tensorflow as tf
+
+    from export.graph import Network, ids_function
+
+    network = Network(source.classifier, source.vectors)
+    function, specs = ids_function(network)
+    module = tf.Module()
+    module.saved = network.variables
+    module.tokens = tf.function(function, input_signature=specs, autograph=False)
+    concrete = module.tokens.get_concrete_function()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], module)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    try:
+        return converter.convert()
+    except Exception as error:
+        raise RunError(
+            f"LiteRT has no native operations for it ({str(error).splitlines()[0]})",
+            where=source.run.path,
+            hint="Export the SavedModel or ONNX",
+        ) from None
+
+
+def _difference(source: Source, content: bytes) -> float:
+    """The largest difference from Keras, on batches of several sizes and lengths."""
+    import tensorflow as tf
+
+    from export.source import parts_of
+    from export.verify import example_texts
+
+    with warnings.catch_warnings():
+        # TensorFlow announces that this interpreter moves to a package of its own.
+        warnings.simplefilter("ignore")
+        interpreter = tf.lite.Interpreter(model_content=content)
+    largest = 0.0
+    texts = example_texts(source.vocabulary, source.is_pair)
+    for chosen in (texts[:1], texts, texts[:3]):
+        expected = source.answers(chosen)["tokens"]
+        parts = parts_of(chosen, source.is_pair)
+        ids = {
+            f"{name}_ids" if source.is_pair else "word_ids": source.padded(part)
+            for name, part in parts.items()
+        }
+        for name, answer in _run(interpreter, ids).items():
+            largest = max(largest, float(np.abs(answer - expected[name]).max()))
+    return largest
+
+
+def _run(interpreter: Any, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    runner = interpreter.get_signature_runner()
+    return runner(**inputs)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "litert",
+        help="a LiteRT (.tflite) file on word ids",
+        description="Writes MODEL.tflite on word ids, with native operations only.",
+    )
+    parser.add_argument("run_dir", metavar="RUN", help="a run folder")
+    parser.add_argument("--out", required=True, type=Path, metavar="MODEL.tflite")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command."""
+    largest = export_litert(args.run_dir, args.out)
+    size = args.out.stat().st_size
+    print(f"{args.out}: {size / 1e6:,.1f} MB, as Keras to {largest:.1e}")
+    return 0

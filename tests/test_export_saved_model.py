@@ -1,0 +1,460 @@
+"""The SavedModel: the same answers as Keras for any string, stock operations, whole or absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from exported import CASES, TEXTS, case, random_run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsa_keras.config import ENCODERS
+from dsa_keras.errors import ConfigError, DataError, RunError
+from export.main import main
+from export.saved_model import export_saved_model
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(params=CASES)
+def either(request, tmp_path_factory):
+    return case(tmp_path_factory, request.param)
+
+
+@pytest.fixture
+def single(tmp_path_factory):
+    return case(tmp_path_factory, "single")
+
+
+@pytest.fixture
+def pair(tmp_path_factory):
+    return case(tmp_path_factory, "pair")
+
+
+def load(folder):
+    import tensorflow as tf
+
+    return tf.saved_model.load(str(folder)).signatures
+
+
+_SERVED = {}
+
+
+@pytest.fixture
+def served(single):
+    return _SERVED.setdefault(single.version, load(single.version))
+
+
+def ask(signatures, name, **inputs):
+    import tensorflow as tf
+
+    values = {
+        key: tf.constant(value, tf.string if not isinstance(value, np.ndarray) else None)
+        for key, value in inputs.items()
+    }
+    return {key: value.numpy() for key, value in signatures[name](**values).items()}
+
+
+def assert_same_answers(folder, run, texts):
+    from export.source import Source, parts_of
+
+    source = Source.load(run)
+    expected = source.answers(texts)
+    signatures = load(folder)
+    assert set(signatures) == set(expected)
+    parts = parts_of(texts, source.is_pair)
+    ids = {
+        f"{name}_ids" if source.is_pair else "word_ids": source.padded(part)
+        for name, part in parts.items()
+    }
+    first = {"text": next(iter(parts.values()))}
+    for name, outputs in expected.items():
+        inputs = {"embed": first, "tokens": ids}.get(name, parts)
+        got = ask(signatures, name, **inputs)
+        assert set(got) == set(outputs)
+        for key, value in outputs.items():
+            assert len(got[key]) == len(texts)
+            if value.dtype == object:
+                decoded = [one.decode() for one in got[key].ravel()]
+                assert decoded == value.ravel().tolist(), (name, key)
+            else:
+                np.testing.assert_allclose(got[key], value, atol=1e-5, err_msg=f"{name} {key}")
+
+
+def test_every_signature_answers_as_keras_does(either):
+    assert_same_answers(either.version, either.run, either.texts)
+
+
+@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "dsa-single"])
+def test_every_encoder_is_exported(encoder, tmp_path):
+    run = random_run(tmp_path / "run", encoder=encoder, train_embeddings=False)
+    exported = export_saved_model(run, tmp_path / "model")
+    assert_same_answers(exported.path, run, TEXTS)
+    assert ("attention" in load(exported.path)) == (encoder not in ("bilstm", "cnn"))
+
+
+def test_batch_norm_is_folded_exactly(single):
+    from export.graph import Network
+    from export.source import Source
+
+    source = Source.load(single.run)
+    network = Network(source.classifier, source.vectors)
+    vectors = np.random.default_rng(0).normal(size=(50, network.units)).astype("float32")
+    logits = np.array(source.classifier.get_layer("head")(vectors, training=False), np.float64)
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    expected = powers / powers.sum(-1, keepdims=True)
+    assert np.ptp(expected[:, 0]) > 0.1
+    np.testing.assert_allclose(network.probabilities(vectors).numpy(), expected, atol=1e-6)
+
+
+def test_only_what_answers_is_stored(single):
+    import tensorflow as tf
+
+    from export.source import Source
+
+    names = tf.train.list_variables(str(single.version / "variables" / "variables"))
+    stored = sum(int(np.prod(shape)) for name, shape in names if "saved" in name)
+    classifier = Source.load(single.run).classifier
+    norms = [one for one in classifier.weights if "batch_norm" in one.path]
+    assert norms
+    assert stored == sum(
+        int(np.prod(one.shape)) for one in classifier.weights if "batch_norm" not in one.path
+    )
+
+
+ODD_TEXTS = [
+    b"",
+    b"   ",
+    b"\xff\xfe bad \xc3",
+    b"\x00",
+    b"good\x00film",
+    b"good " * 100_000,
+    "\u2028\ufeff".encode(),
+    b"<pad>",
+    b"good",
+]
+
+
+def test_no_string_changes_the_answer_of_its_neighbours(served):
+    together = ask(served, "serving_default", text=ODD_TEXTS)["probabilities"]
+    vectors = ask(served, "embed", text=ODD_TEXTS)["vector"]
+    assert np.isfinite(together).all()
+    for number, text in enumerate(ODD_TEXTS):
+        alone = ask(served, "serving_default", text=[text])["probabilities"][0]
+        np.testing.assert_allclose(together[number], alone, atol=1e-5)
+    assert not vectors[0].any()
+    assert not vectors[1].any()
+    assert vectors[-1].any()
+
+
+def test_long_texts_are_cut_at_the_documented_length(served):
+    from dsa_keras.data import MAX_WORDS
+
+    limit = ["good " * MAX_WORDS, "good " * MAX_WORDS + "bad film " * 50]
+    vectors = ask(served, "embed", text=limit)["vector"]
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    short = ask(served, "embed", text=["good " * (MAX_WORDS - 1) + "bad"])["vector"]
+    assert np.abs(short - vectors[:1]).max() > 0
+    assert ask(served, "attention", text=limit[1:])["lengths"].tolist() == [MAX_WORDS]
+
+
+def test_a_batch_of_none_is_answered_with_none(served):
+    for name in ("serving_default", "embed", "attention"):
+        for value in ask(served, name, text=[]).values():
+            assert len(value) == 0
+    answer = ask(served, "tokens", word_ids=np.zeros((0, 0), np.int32))
+    assert answer["probabilities"].shape == (0, 2)
+
+
+def test_the_names_of_special_entries_are_unknown_words(served):
+    words = ["<pad>", "<unk>", "nosuchword"]
+    answer = ask(served, "attention", text=["good <pad> film", "good nosuchword film"])
+    assert answer["lengths"].tolist() == [3, 3] or answer["lengths"].tolist()[1] == 3
+    ids = np.array([[1]], np.int32)
+    unknown = ask(served, "tokens", word_ids=ids)["vector"][0]
+    for vector in ask(served, "embed", text=words[2:])["vector"]:
+        np.testing.assert_allclose(vector, unknown, atol=1e-6)
+
+
+def test_padding_as_a_word_is_unknown_where_the_tokenizer_keeps_it(tmp_path):
+    run = random_run(tmp_path / "run", tokenizer="whitespace")
+    signatures = load(export_saved_model(run, tmp_path / "model").path)
+    got = ask(signatures, "embed", text=["good <pad> film", "good nosuchword film", "good film"])
+    np.testing.assert_allclose(got["vector"][0], got["vector"][1], atol=1e-6)
+    assert np.abs(got["vector"][0] - got["vector"][2]).max() > 1e-4
+    assert not ask(signatures, "embed", text=[" "])["vector"].any()
+
+
+def test_ids_that_no_word_has_are_the_unknown_word(served):
+    ids = np.array([[-5, 2, 10**9], [1, 2, 1]], np.int32)
+    answer = ask(served, "tokens", word_ids=ids)
+    np.testing.assert_array_equal(answer["vector"][0], answer["vector"][1])
+
+
+def test_padding_between_words_is_kept(single, served):
+    from export.source import Source
+
+    ids = np.array([[2, 0, 0, 3, 0, 0], [2, 3, 4, 5, 6, 7]], np.int32)
+    expected = np.array(Source.load(single.run).encoder(ids, training=False))
+    got = ask(served, "tokens", word_ids=ids)["vector"]
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_a_batch_of_many_groups_keeps_its_order(single, served):
+    rng = np.random.default_rng(5)
+    texts = ["good bad film the " * rng.integers(0, 60) + f"{n}" for n in range(40)]
+    together = ask(served, "attention", text=texts)
+    for number in (0, 7, 39):
+        alone = ask(served, "attention", text=texts[number : number + 1])
+        words = alone["weights"].shape[-1]
+        np.testing.assert_allclose(
+            together["weights"][number, ..., :words], alone["weights"][0], atol=1e-5
+        )
+        assert not together["weights"][number, ..., words:].any()
+
+
+@given(texts=st.lists(st.binary(max_size=40) | st.text(max_size=30), max_size=5))
+def test_any_bytes_are_answered(served, texts):
+    answer = ask(served, "serving_default", text=texts)
+    assert answer["probabilities"].shape == (len(texts), 2)
+    np.testing.assert_allclose(answer["probabilities"].sum(-1), 1, atol=1e-5)
+
+
+def test_a_pair_needs_both_sentences(pair):
+    import tensorflow as tf
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many"):
+        ask(load(pair.version), "serving_default", premise=["a", "b"], hypothesis=["c"])
+
+
+def test_every_operation_is_stock(single):
+    from export.audit import operations
+
+    found = operations(single.version)
+    assert {"LookupTableFindV2", "UnicodeTranscode", "Conv2D"} <= found
+    assert not any("PyFunc" in name or "Random" in name or "Dropout" in name for name in found)
+
+
+@pytest.mark.parametrize("kind", ["python", "xla"])
+def test_the_audit_finds_what_tf_serving_refuses(kind, tmp_path):
+    import tensorflow as tf
+
+    from export.audit import operations
+
+    def python(x):
+        return tf.py_function(lambda y: y, [x], tf.float32)
+
+    module = tf.Module()
+    module.call = tf.function(
+        python if kind == "python" else lambda x: x + 1,
+        input_signature=[tf.TensorSpec([2], tf.float32)],
+        jit_compile=kind == "xla",
+    )
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call)
+    with pytest.raises(RunError, match="EagerPyFunc" if kind == "python" else "XLA"):
+        operations(tmp_path)
+
+
+def test_the_manifest_accounts_for_every_file(either):
+    from export.manifest import read_manifest
+
+    manifest = read_manifest(either.version)
+    files = {
+        path.relative_to(either.version).as_posix()
+        for path in either.version.rglob("*")
+        if path.is_file()
+    }
+    assert set(manifest["files"]) == files - {"assets.extra/manifest.json"}
+    assert "fingerprint.pb" in files
+    assert manifest["run"]["model"]["encoder"] == "dsa-single"
+    assert manifest["metrics"]["dev_accuracy"] == 0.5
+    assert manifest["versions"]["tensorflow"]
+    assert manifest["version"] == 1
+
+
+def test_a_changed_file_is_noticed(single, tmp_path):
+    import shutil
+
+    from export.manifest import read_manifest
+
+    copy = tmp_path / "1"
+    shutil.copytree(single.version, copy)
+    with (copy / "assets" / "vocabulary.txt").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(RunError, match=r"vocabulary\.txt: is not the file"):
+        read_manifest(copy)
+    (copy / "assets" / "vocabulary.txt").unlink()
+    with pytest.raises(RunError, match=r"vocabulary\.txt: is missing"):
+        read_manifest(copy)
+
+
+def test_warm_up_requests_are_answered(either):
+    import tensorflow as tf
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    from export.warmup import SIZES, WARMUP
+
+    signatures = load(either.version)
+    records = list(tf.data.TFRecordDataset(str(either.version / WARMUP)).as_numpy_iterator())
+    assert len(records) == 3 * len(SIZES) <= 1000
+    seen = set()
+    for record in records:
+        request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
+        assert request.model_spec.name == either.version.parent.name
+        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        name = request.model_spec.signature_name
+        answer = ask(signatures, name, **inputs)
+        size = len(next(iter(inputs.values())))
+        assert all(len(value) == size for value in answer.values())
+        seen.add((name, size))
+    assert seen == {
+        (name, batch) for name in ("serving_default", "embed", "attention") for batch, _ in SIZES
+    }
+
+
+def test_the_next_free_number_is_taken_and_none_is_overwritten(single, tmp_path, capsys):
+    out = tmp_path / "model"
+    (out / "7").mkdir(parents=True)
+    (out / "9-old").mkdir()
+    assert main(["saved-model", str(single.run), "--out", str(out)]) == 0
+    assert f"{out / '8'}: " in capsys.readouterr().out
+    before = (out / "8" / "saved_model.pb").stat().st_mtime_ns
+    assert main(["saved-model", str(single.run), "--out", str(out), "--version", "8"]) == 2
+    assert "the version exists" in capsys.readouterr().err
+    assert (out / "8" / "saved_model.pb").stat().st_mtime_ns == before
+    assert main(["saved-model", str(single.run), "--out", str(out), "--version", "0"]) == 2
+    assert "Give a number from 1" in capsys.readouterr().err
+
+
+def test_a_killed_export_leaves_no_version(single, tmp_path):
+    out = tmp_path / "model"
+    code = (
+        "import os, signal, sys, tensorflow as tf\n"
+        "import export.manifest as manifest\n"
+        "manifest.checksums = lambda folder: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from export.main import main\n"
+        "main(['saved-model', sys.argv[1], '--out', sys.argv[2]])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, single.run, out], cwd=ROOT, check=False, capture_output=True
+    )
+    assert done.returncode == -signal.SIGKILL
+    left = os.listdir(out)
+    assert len(left) == 1
+    assert left[0].startswith(".1-")
+    assert (out / left[0] / "saved_model.pb").exists()
+    assert export_saved_model(single.run, out).path == out / "1"
+
+
+@pytest.mark.parametrize(("precision", "bytes_each"), [("float16", 2), ("int8", 1)])
+def test_word_vectors_in_fewer_bits(single, tmp_path, precision, bytes_each, capsys):
+    import tensorflow as tf
+
+    out = tmp_path / "model"
+    arguments = ["saved-model", str(single.run), "--out", str(out), "--precision", precision]
+    assert main(arguments) == 0
+    assert f"{precision} word vectors: dev accuracy" in capsys.readouterr().out
+    change = json.loads((out / "1" / "assets.extra" / "manifest.json").read_text())["change"]
+    assert 0 < change["largest"] < 0.1
+    assert change["examples"] > 0
+    reader = tf.train.load_checkpoint(str(out / "1" / "variables" / "variables"))
+    kinds = set(reader.get_variable_to_dtype_map().values())
+    assert tf.as_dtype(precision) in kinds
+    assert tf.as_dtype(precision).size == bytes_each
+    words = ["good film", "bad"]
+    small = ask(load(out / "1"), "embed", text=words)["vector"]
+    np.testing.assert_allclose(
+        small, ask(load(single.version), "embed", text=words)["vector"], atol=0.05
+    )
+
+
+def test_more_words_than_were_trained_on(tmp_path):
+    from dsa_keras.data import Vocabulary
+    from export.source import Source
+
+    run = random_run(tmp_path / "run", files=True)
+    source = Source.load(run)
+    Vocabulary(["good", "shiny", "unseen"]).save(tmp_path / "more.txt")
+    row = " ".join(["0.5"] * 8)
+    (tmp_path / "vectors.txt").write_text(f"shiny {row}\ngood {row}\n")
+    exported = export_saved_model(
+        run,
+        tmp_path / "model",
+        vocabulary=tmp_path / "more.txt",
+        vectors=[tmp_path / "vectors.txt"],
+    )
+    assert exported.words == len(source.vocabulary) + 2
+    assert "1 of 2 words found" in exported.report
+    signatures = load(exported.path)
+    vectors = ask(signatures, "embed", text=["shiny", "unseen", "nosuchword", "good"])["vector"]
+    assert len({tuple(row) for row in vectors}) == 4
+    known = np.array(source.encoder(source.padded(["good"]), training=False))
+    np.testing.assert_allclose(vectors[3:], known, atol=1e-5)
+    shiny = np.full((1, 8), 0.5, np.float32)
+    source.encoder.get_layer("embedding").vectors.assign(
+        np.repeat(shiny, len(source.vocabulary), 0)
+    )
+    expected = np.array(source.encoder(np.array([[2]]), training=False))
+    np.testing.assert_allclose(vectors[:1], expected, atol=1e-5)
+
+
+def test_words_are_added_to_fixed_vectors_from_files_only(single, tmp_path):
+    from dsa_keras.data import Vocabulary
+
+    Vocabulary(["shiny"]).save(tmp_path / "more.txt")
+    with pytest.raises(ConfigError, match="random word vectors"):
+        export_saved_model(
+            single.run, tmp_path / "m", vocabulary=tmp_path / "more.txt", vectors=["v.txt"]
+        )
+    with pytest.raises(ConfigError, match="--vocabulary FILE and --vectors FILE together"):
+        export_saved_model(single.run, tmp_path / "m", vocabulary=tmp_path / "more.txt")
+    assert not (tmp_path / "m").exists()
+
+
+def test_precision_needs_the_dev_split(tmp_path):
+    run = random_run(tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["task"], config["data"] = "file", {"data_dir": str(tmp_path / "gone"), "options": {}}
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(DataError, match="Give its folder with --data-dir"):
+        export_saved_model(run, tmp_path / "model", precision="int8")
+    assert not list((tmp_path / "model").glob("*"))
+
+
+def test_int8_rows_have_a_scale_of_their_own():
+    from export.quantization import encode
+
+    rows = np.array([[0.0, 0.0], [1e-3, -5e-4], [100.0, 50.0]])
+    table, scales = encode(rows, "int8")
+    assert table.dtype == np.int8
+    assert table[:, 0].tolist() == [0, 127, 127]
+    np.testing.assert_allclose(table * scales[:, None], rows, rtol=0.01)
+
+
+def test_saved_model_cli_as_the_readme_prints_it(single):
+    tool = str(Path(sys.executable).parent / "saved_model_cli")
+    shared = ["--dir", str(single.version), "--tag_set", "serve"]
+    shown = subprocess.run(
+        [tool, "show", *shared, "--signature_def", "serving_default"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in ("inputs['text']", "outputs['label']", "outputs['probabilities']"):
+        assert name in shown
+    ran = subprocess.run(
+        [tool, "run", *shared, "--signature_def", "serving_default"]
+        + ["--input_exprs", "text=['a good film', 'a bad film']"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "Result for output key label:" in ran
+    assert "negative" in ran or "positive" in ran

@@ -1,0 +1,397 @@
+"""Training: optimizers as in PyTorch, the schedule by hand, runs that explain themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from runs import SMALL, tiny_run
+
+import dsa_keras
+from dsa_keras.config import ENCODERS, TrainingConfig, preset
+from dsa_keras.data import Dataset, load_dataset
+from dsa_keras.errors import ConfigError, DataError, RunError
+from dsa_keras.training.callbacks import TrainingError
+from dsa_keras.training.optimizers import AdadeltaL2, AdamL2, build_optimizer
+from dsa_keras.training.run import Run
+from dsa_keras.training.schedule import Schedule
+from dsa_keras.training.trainer import resume, train
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    return tiny_run(
+        tmp_path_factory.mktemp("single") / "run",
+        training={"epochs": 2},
+        options={"histograms": True},
+    )
+
+
+# Optimizers ---------------------------------------------------------------------------------------
+
+
+def adam_steps(weight, gradients, rate, epsilon, l2):
+    """PyTorch's Adam with `weight_decay`, in float64."""
+    first = second = np.zeros_like(weight)
+    for step, gradient in enumerate(gradients, start=1):
+        gradient = gradient + l2 * weight
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        size = rate / (1 - 0.9**step)
+        weight = weight - size * first / (np.sqrt(second) / math.sqrt(1 - 0.999**step) + epsilon)
+    return weight
+
+
+def adadelta_steps(weight, gradients, rate, rho, epsilon, l2):
+    """PyTorch's Adadelta with `weight_decay`, in float64."""
+    squares = deltas = np.zeros_like(weight)
+    for gradient in gradients:
+        gradient = gradient + l2 * weight
+        squares = rho * squares + (1 - rho) * gradient**2
+        delta = np.sqrt(deltas + epsilon) / np.sqrt(squares + epsilon) * gradient
+        deltas = rho * deltas + (1 - rho) * delta**2
+        weight = weight - rate * delta
+    return weight
+
+
+def keras_steps(optimizer, weight, gradients):
+    variable = keras.Variable(weight.astype(np.float32))
+    for gradient in gradients:
+        optimizer.apply([tf.constant(gradient, tf.float32)], [variable])
+    return variable.numpy()
+
+
+def start(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(4, 3)), rng.normal(size=(12, 4, 3))
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_adam_is_pytorchs(l2):
+    weight, gradients = start()
+    optimizer = AdamL2(0.01, epsilon=1e-8, l2=l2)
+    expected = adam_steps(weight, gradients, 0.01, 1e-8, l2)
+    np.testing.assert_allclose(
+        keras_steps(optimizer, weight, gradients), expected, rtol=2e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_adadelta_is_pytorchs(l2):
+    weight, gradients = start()
+    optimizer = AdadeltaL2(1.0, rho=0.9, epsilon=1e-6, l2=l2)
+    expected = adadelta_steps(weight, gradients, 1.0, 0.9, 1e-6, l2)
+    np.testing.assert_allclose(
+        keras_steps(optimizer, weight, gradients), expected, rtol=2e-5, atol=1e-6
+    )
+
+
+def test_presets_name_their_optimizer():
+    adam = build_optimizer(preset("snli").training)
+    assert (type(adam), float(adam.learning_rate.numpy())) == (AdamL2, pytest.approx(1e-3))
+    assert (adam.epsilon, adam.l2) == (1e-8, 1e-5)
+    adadelta = build_optimizer(preset("sst2").training)
+    assert (type(adadelta), float(adadelta.learning_rate.numpy())) == (AdadeltaL2, 1.0)
+    assert (adadelta.rho, adadelta.epsilon, adadelta.l2) == (0.9, 1e-6, 1e-5)
+
+
+def test_repeated_words_add_up_before_the_square():
+    """A word that is twice in a batch has one gradient, the sum, as in PyTorch."""
+    table = keras.Variable(np.ones((3, 2), np.float32))
+    optimizer = AdamL2(0.1, epsilon=1e-8, l2=0.0)
+    sparse = tf.IndexedSlices(tf.constant([[1.0, 2], [3, 4]]), tf.constant([1, 1]), [3, 2])
+    optimizer.apply([sparse], [table])
+    dense = np.array([[0, 0], [4, 6], [0, 0]], np.float64)
+    expected = adam_steps(np.ones((3, 2)), [dense], 0.1, 1e-8, 0.0)
+    np.testing.assert_allclose(table.numpy(), expected, rtol=1e-5)
+
+
+# Schedule -----------------------------------------------------------------------------------------
+
+
+def test_plateau_halves_after_two_checks_without_progress():
+    schedule = Schedule(TrainingConfig(learning_rate=1.0, plateau_patience=2, early_stopping=0))
+    rates = []
+    for loss in (1.0, 0.9995, 0.9991, 0.5, 0.5, 0.4995, 0.4992, 0.4991):
+        schedule.finish_epoch(loss, 0.5)
+        rates.append(schedule.learning_rate)
+    # 0.9995 and 0.9991 are not 0.001 better than 1.0; 0.5 is; then four checks without progress.
+    assert rates == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]
+
+
+def test_early_stopping_counts_epochs_since_the_best():
+    schedule = Schedule(TrainingConfig(early_stopping=2, epochs=10))
+    best = []
+    for accuracy in (0.5, 0.7, 0.7, 0.6):
+        assert not schedule.finished
+        best.append(schedule.finish_epoch(1.0, accuracy))
+    assert best == [True, True, False, False]  # an equal accuracy is not better
+    assert schedule.finished
+    assert (schedule.best_epoch, schedule.best_accuracy, schedule.epoch) == (2, 0.7, 4)
+
+
+def test_no_early_stopping_runs_to_the_last_epoch():
+    schedule = Schedule(TrainingConfig(early_stopping=0, epochs=3))
+    for _ in range(3):
+        assert not schedule.finished
+        schedule.finish_epoch(1.0, 0.5)
+    assert schedule.finished
+
+
+def test_schedule_goes_on_from_its_state():
+    config = TrainingConfig(plateau_patience=2)
+    schedule = Schedule(config)
+    for loss, accuracy in ((1.0, 0.4), (1.0, 0.6), (1.0, 0.5)):
+        schedule.finish_epoch(loss, accuracy)
+    state = json.loads(json.dumps(schedule.state()))
+    assert Schedule(config, **state) == schedule
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+# The fixture `single` is the first of them.
+@pytest.mark.parametrize("encoder", ENCODERS[1:])
+def test_every_encoder_trains_on_sentences(tmp_path, encoder):
+    run = Run(tiny_run(tmp_path / "run", encoder=encoder))
+    assert run.config().model.encoder == encoder
+    assert math.isfinite(run.metrics()[0]["train_loss"])
+    prediction = dsa_keras.load(run.path).predict(["the acting is superb"])[0]
+    assert sum(prediction.probabilities.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("encoder", ["dsa-single", "dsa-multiple"])
+def test_pairs_train(tmp_path, encoder):
+    run = Run(tiny_run(tmp_path / "run", pair=True, encoder=encoder, size=330))
+    assert run.config().is_pair
+    assert run.config().class_names == ("entailment", "neutral", "contradiction")
+    prediction = dsa_keras.load(run.path).predict([("a man sleeps", "nobody sleeps")])[0]
+    assert set(prediction.probabilities) == set(run.config().class_names)
+
+
+def test_a_run_folder_explains_itself(single):
+    assert sorted(path.name for path in single.iterdir()) == [
+        "README.md",
+        "best.npz",
+        "config.json",
+        "last.npz",
+        "logs",
+        "metrics.jsonl",
+        "vectors.npy",
+        "vocabulary.txt",
+    ]
+    run = Run(single)
+    config = run.config()
+    assert config.task == "demo-sentiment"
+    assert config.data["examples"] == {"train": 240, "dev": 30, "test": 30}
+    assert config.model.vocabulary_size == len(run.vocabulary(config))
+    records = run.metrics()
+    assert [record["epoch"] for record in records] == [1, 2]
+    for name in ("train_loss", "train_accuracy", "dev_loss", "dev_accuracy"):
+        assert all(math.isfinite(record[name]) for record in records), name
+    assert all(record["train_gradient_norm"] > 0 for record in records)
+    assert records[0]["train_learning_rate"] == pytest.approx(0.001)
+
+
+def test_the_model_card_has_the_facts(single):
+    card = (single / "README.md").read_text()
+    best = max(Run(single).metrics(), key=lambda record: record["dev_accuracy"])
+    for fact in (
+        "dsa-single on demo-sentiment",
+        "negative, positive",
+        f"{best['dev_accuracy']:.4f} (epoch {best['epoch']} of 2)",
+        "train 240, dev 30, test 30",
+        "fixed, random at the start",
+        f"python -m dsa_keras predict {single}",
+        f"tensorflow {tf.__version__}",
+        "| num_iterations | 2 |",
+        "| learning_rate | 0.001 |",
+    ):
+        assert fact in card, fact
+
+
+def test_best_weights_are_those_of_the_best_dev_accuracy(single):
+    run = Run(single)
+    best = max(record["dev_accuracy"] for record in run.metrics())
+    dev = load_dataset("demo-sentiment", size=300)["dev"]
+    assert dsa_keras.load(single).evaluate(dev).accuracy == pytest.approx(best)
+
+
+def test_no_file_of_a_run_is_a_pickle(single):
+    arrays = 0
+    for path in single.rglob("*"):
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                assert all(name.endswith(".npy") for name in archive.namelist())
+            with np.load(path, allow_pickle=False) as file:
+                arrays += len([file[name] for name in file.files])
+        elif path.suffix == ".npy":
+            np.load(path, allow_pickle=False)
+        elif path.is_file():
+            # Pickles of protocol 2 and later start so.
+            assert not path.read_bytes().startswith(b"\x80"), path
+    assert arrays > 20
+
+
+def test_tensorboard_shows_scalars_pictures_and_histograms(single):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train_log = EventAccumulator(str(single / "logs" / "train")).Reload()
+    dev_log = EventAccumulator(str(single / "logs" / "dev")).Reload()
+    tags = set(train_log.Tags()["tensors"])
+    names = {"loss", "accuracy", "learning_rate", "words_per_second", "gradient_norm"}
+    assert names <= tags
+    assert any("attention" in tag for tag in tags - names)
+    assert {"loss", "accuracy", "confusion matrix"} <= set(dev_log.Tags()["tensors"])
+    events = dev_log.Tensors("accuracy")
+    assert [event.step for event in events] == [1, 2]
+    shown = [float(tf.make_ndarray(event.tensor_proto)) for event in events]
+    assert shown == pytest.approx([record["dev_accuracy"] for record in Run(single).metrics()])
+    width, height, picture = tf.make_ndarray(
+        dev_log.Tensors("confusion matrix")[0].tensor_proto
+    ).tolist()
+    assert picture.startswith(b"\x89PNG")
+    assert int(width) > 100
+    assert int(height) > 100
+
+
+def test_the_same_seed_trains_the_same_and_another_does_not(tmp_path):
+    weights = []
+    for number, seed in enumerate((0, 0, 1)):
+        path = tiny_run(tmp_path / str(number), encoder="cnn", training={"seed": seed})
+        with np.load(path / "last.npz") as file:
+            weights.append({name: file[name] for name in file.files if name != "meta"})
+    first, second, third = weights
+    # A second model in one process has the same names, so its files fit the first.
+    assert first.keys() == second.keys() == third.keys()
+    for name, value in first.items():
+        np.testing.assert_allclose(value, second[name], rtol=1e-3, atol=1e-4)
+    assert any(not np.allclose(value, third[name]) for name, value in first.items())
+
+
+def test_mixed_bfloat16_trains_and_loads_in_float32(tmp_path):
+    path = tiny_run(tmp_path / "run", options={"precision": "mixed_bfloat16"})
+    assert Run(path).config().options["precision"] == "mixed_bfloat16"
+    assert keras.config.dtype_policy().name == "float32"
+    assert math.isfinite(Run(path).metrics()[0]["train_loss"])
+    assert dsa_keras.load(path).encode("a film").dtype == np.float32
+
+
+def test_xla_trains(tmp_path):
+    # A tiny model: what is compiled is the same, only smaller.
+    path = tiny_run(
+        tmp_path / "run",
+        size=150,
+        training={"batch_size": 128},
+        options={"jit": "on"},
+        num_dense_layers=1,
+        kernel_sizes=[3],
+    )
+    assert math.isfinite(Run(path).metrics()[0]["train_loss"])
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+
+def test_a_loss_that_is_not_a_number_stops_with_advice(tmp_path):
+    with pytest.raises(TrainingError, match=r"loss became .* Try a lower --learning-rate"):
+        tiny_run(
+            tmp_path / "run",
+            encoder="cnn",
+            training={"learning_rate": 1e30, "optimizer": "adadelta"},
+        )
+
+
+def test_data_without_dev_examples_is_refused(tmp_path):
+    data = load_dataset("demo-sentiment", size=150)
+    data = Dataset(data.name, {"train": data["train"]}, data.class_names)
+    recipe = preset("demo-sentiment")
+    with pytest.raises(DataError, match="no dev examples"):
+        train(data, recipe.model, recipe.training, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_known_before_training(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(RunError, match="cannot write there"):
+        tiny_run(file / "run")
+
+
+def test_too_little_disk_is_known_before_training(tmp_path):
+    with pytest.raises(RunError, match=r"the disk has .* MB left, the run needs 1,000,000,000,000"):
+        Run(tmp_path / "run").create(force=False, needed_bytes=10**18)
+
+
+def test_a_folder_with_something_in_it_is_kept(single, tmp_path):
+    before = (single / "config.json").read_bytes()
+    with pytest.raises(RunError, match="not empty"):
+        tiny_run(single)
+    assert (single / "config.json").read_bytes() == before
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RunError, match="not a run"):
+        Run(tmp_path).create(force=True, needed_bytes=1)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_odd_options_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="jit must be auto, on or off"):
+        tiny_run(tmp_path / "other", options={"jit": "sometimes"})
+    with pytest.raises(ConfigError, match="several devices"):
+        tiny_run(tmp_path / "run", options={"jit": "on", "devices": ("CPU:0", "CPU:1")})
+
+
+def test_changed_data_is_not_resumed(tmp_path):
+    path = tiny_run(tmp_path / "run", encoder="cnn")
+    values = json.loads((path / "config.json").read_text())
+    values["data"]["options"]["size"] = 450
+    (path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(RunError, match="not what the run was started with"):
+        resume(path, epochs=2)
+
+
+# Several devices ----------------------------------------------------------------------------------
+
+TWO_DEVICES = """
+import sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+sys.path.insert(0, "tests")
+from runs import tiny_run
+same = dict(training={"epochs": 3}, dropout=0.0, embedding_dropout=0.0, head_dropout=0.0,
+            initial_scale="none")
+tiny_run(sys.argv[1] + "/one", options={"devices": ("CPU:0",)}, **same)
+tiny_run(sys.argv[1] + "/two", options={"devices": ("CPU:0", "CPU:1")}, **same)
+"""
+
+
+def test_two_devices_train_as_one(tmp_path):
+    """Two devices see the same batches as one, half each, and add their gradients up.
+
+    Without dropout only batch norm tells them apart: its statistics are those of a half batch.
+    """
+    root = Path(__file__).parent.parent
+    subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES, str(tmp_path)],
+        cwd=root,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        timeout=600,
+    )
+    one, two = (Run(tmp_path / name).metrics() for name in ("one", "two"))
+    assert two[-1]["train_loss"] < two[0]["train_loss"]
+    for first, second in zip(one, two, strict=True):
+        assert second["train_loss"] == pytest.approx(first["train_loss"], rel=0.1)
+    with np.load(tmp_path / "two" / "last.npz") as file:
+        assert all(np.isfinite(file[name]).all() for name in file.files)
+    assert dsa_keras.load(tmp_path / "two").encode("a film").shape == (SMALL["units"],)
