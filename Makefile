@@ -8,7 +8,7 @@ READY := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test lint types pytest clean help
+.PHONY: demo test test-browser lint types pytest clean help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
@@ -34,7 +34,13 @@ types: $(READY)
 	$(BIN)/mypy
 
 pytest: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/browser
+
+# Needs Debian's chromium, which it does not install; without it the tests are skipped and say so.
+test-browser: $(READY)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  echo "No Chromium found: install it with apt-get install chromium"
+	$(BIN)/python -m pytest tests/browser
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build

@@ -296,14 +296,27 @@ def preset(task: str, encoder: str = "dsa-single") -> Preset:
 
 
 def _demo_preset(task: str, model: ModelConfig) -> Preset:
-    """Less dropout and smaller batches than the paper's, for small data and random vectors."""
-    classes = (
-        {"num_classes": 3} if task == "demo-nli" else {"num_classes": 2, "num_hidden_layers": 1}
-    )
+    """Half the units, less dropout and smaller batches: for small data and random word vectors.
+
+    Nothing ends it early, since the dev accuracy stays that of guessing for the first few epochs.
+    """
+    head = {"num_classes": 3} if task == "demo-nli" else {"num_classes": 2, "num_hidden_layers": 1}
     return Preset(
-        model.replace(**classes, embedding_dropout=0.1, dropout=0.1, head_dropout=0.2),
+        model.replace(
+            **head,
+            embedding_dim=100,
+            embedding_dropout=0.1,
+            first_filters=75,
+            filters=40,
+            compressed_units=150,
+            dropout=0.1,
+            units=model.units // 2,
+            lstm_units=150,
+            hidden_units=150,
+            head_dropout=0.2,
+        ),
         TrainingConfig(
-            tokenizer="whitespace", oov_range=0.5, batch_size=32, plateau_patience=2, epochs=10
+            tokenizer="whitespace", oov_range=0.5, batch_size=32, epochs=12, early_stopping=0
         ),
     )
 

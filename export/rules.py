@@ -7,6 +7,7 @@ form of each capital letter are asked of the graph's own operations and stored.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -64,6 +65,7 @@ def _small_letters() -> list[str]:
     return ["".join(column) for column in zip(*single, strict=True)]
 
 
+@functools.cache
 def _characters() -> tuple[np.ndarray, Any]:
     """Every code point that is not half a character, and its text."""
     points = np.array([*range(0xD800), *range(0xE000, 0x110000)])

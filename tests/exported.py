@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +51,7 @@ def random_run(
     from dsa_keras.training.weights import save_weights, weights_of
 
     task = "demo-nli" if pair else "demo-sentiment"
-    dataset = load_dataset(task, size=60)
+    dataset = load_dataset(task, size=150)
     counts = count_words(distinct(dataset["train"].texts)[0], tokenizer)
     vocabulary = Vocabulary.from_counts({**counts, "good": 1, "bad": 1, "film": 1})
     config = preset("snli" if pair else "sst2", model.pop("encoder", "dsa-single")).model
@@ -70,7 +69,7 @@ def random_run(
             is_pair=pair,
             model=config,
             training=TrainingConfig().replace(tokenizer=tokenizer),
-            data={"data_dir": None, "options": {"size": 60}},
+            data={"data_dir": None, "options": {"size": 150}},
             vectors={"files": ["vectors.txt"] if files else []},
         )
     )
@@ -87,8 +86,17 @@ def random_run(
     return path
 
 
-@functools.cache
+_MADE: dict[str, Case] = {}
+
+
 def case(factory: Any, name: str) -> Case:
+    """The export of one of `CASES`, made at the first call of a test session."""
+    if name not in _MADE:
+        _MADE[name] = _exported(factory, name)
+    return _MADE[name]
+
+
+def _exported(factory: Any, name: str) -> Case:
     from export.saved_model import export_saved_model
 
     options = CASES[name]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ SMALL: dict[str, Any] = {
     "embedding_dim": 8,
     "first_filters": 8,
     "filters": 4,
-    "num_dense_layers": 2,
+    "num_dense_layers": 1,
     "compressed_units": 8,
     "units": 8,
     "lstm_units": 4,
@@ -62,3 +66,11 @@ def tiny_run(
         options=Options(**{"show_progress": False, **(options or {})}),
     )
     return Path(path)
+
+
+@functools.cache
+def shared_run(pair: bool = False, encoder: str = "dsa-single") -> Path:
+    """A tiny run that is trained once for all tests; they must not change its folder."""
+    folder = tempfile.mkdtemp(prefix="dsa-keras-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return tiny_run(Path(folder) / "run", pair=pair, encoder=encoder)

@@ -24,7 +24,7 @@ from dsa_keras.inspection.measures import (
     top_words,
 )
 from dsa_keras.inspection.trace import Trace
-from tests.runs import tiny_run
+from tests.runs import SMALL, tiny_run
 
 
 def made_trace(words, weights, known=True):
@@ -56,6 +56,22 @@ def found(run, model):
     result = inspect_model(model, chosen, maps=3, words=4, min_count=2)
     write_inspection(result, run / "figures", run / "logs" / "inspection")
     return result, chosen
+
+
+def untrained(split, encoder, **changes):
+    """A model with random weights that knows the words of a split."""
+    from dsa_keras.config import TrainingConfig, preset
+    from dsa_keras.data import Vocabulary
+    from dsa_keras.models import build_classifier
+    from dsa_keras.sentence_model import SentenceModel
+    from dsa_keras.training.run import RunConfig
+
+    words = Vocabulary.build(text.split() for text in split.texts)
+    network = preset("sst2", encoder).model.replace(**{**SMALL, **changes})
+    network = network.replace(vocabulary_size=len(words))
+    training = TrainingConfig(tokenizer="whitespace")
+    config = RunConfig("demo-sentiment", ("negative", "positive"), False, network, training)
+    return SentenceModel(build_classifier(network), words, config)
 
 
 def routing_by_hand(model, sentence):
@@ -273,12 +289,11 @@ def test_the_projector_table_cannot_be_broken_by_a_text(tmp_path):
         ("bilstm-self-attention", {}, "static"),
     ],
 )
-def test_what_a_model_cannot_show_is_left_out_and_said(tmp_path, encoder, changes, reason):
-    import dsa_keras
+def test_what_a_model_cannot_show_is_left_out_and_said(encoder, changes, reason):
     from dsa_keras.inspection.report import inspect_model, sample
 
-    model = dsa_keras.load(tiny_run(tmp_path / "run", encoder=encoder, **changes))
     split = load_dataset("demo-sentiment", size=300)["dev"]
+    model = untrained(split, encoder, **changes)
     result = inspect_model(model, sample(split, 8, 0, "dev"), compared=("other", model))
     assert reason in result.skipped["dynamic_weight_vectors"]
     assert set(result.figures) == {
@@ -292,12 +307,17 @@ def test_what_a_model_cannot_show_is_left_out_and_said(tmp_path, encoder, change
         inspect_model(model, sample(plain, 8, 0, "dev"), compared=("other", model))
 
 
-def test_an_encoder_without_attention_is_refused(tmp_path):
+def test_an_encoder_without_attention_is_refused(tmp_path, capsys):
     from dsa_keras.commands.main import main
+    from dsa_keras.inspection import trace
 
     path = str(tiny_run(tmp_path / "run", encoder="cnn"))
-    assert main(["inspect", path]) == 2
-    assert main(["explain", path, "a film"]) == 2
+    for arguments in (["inspect", path], ["explain", path, "a film"]):
+        assert main(arguments) == 2
+        assert "the encoder cnn has no attention" in capsys.readouterr().err
+    split = load_dataset("demo-sentiment", size=300)["dev"]
+    with pytest.raises(ConfigError, match="bilstm has no attention"):
+        trace(untrained(split, "bilstm"), ["a film"])
 
 
 def test_probing_logs_every_epoch_and_does_not_change_the_training(tmp_path):

@@ -26,7 +26,7 @@ TIMES = ("time", "seconds", "train_words_per_second")
 
 START = [
     *("train", "demo-sentiment", "--deterministic", "--size", "150", "--epochs", str(EPOCHS)),
-    *("--early-stopping", "0", *SMALL_OPTIONS, "--num-dense-layers", "1", "--kernel-sizes", "3"),
+    *("--early-stopping", "0", *SMALL_OPTIONS, "--kernel-sizes", "3"),
 ]
 
 

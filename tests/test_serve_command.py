@@ -56,7 +56,7 @@ def command(*arguments):
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_serves_until_it_is_told_to_stop_and_finishes_what_it_began(folder, start, stop):
     # Long enough for the signal to come while the request waits; a stop must not cut it short.
-    process = start(folder, "--batch-timeout-micros", 3_000_000)
+    process = start(folder, "--batch-timeout-micros", 1_500_000)
     line = process.stdout.readline()
     pattern = (
         r"serving demo version 1: REST (http://127\.0\.0\.1:\d+)/v1/models, gRPC 127\.0\.0\.1:\d+\n"

@@ -166,9 +166,10 @@ def test_huge_bodies(folder):
         head = b"POST /v1/models/demo:predict HTTP/1.1\r\nHost: x\r\n"
         chunk = b"fffff\r\n" + b" " * 0xFFFFF + b"\r\n"
         chunked = head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 2 + b"0\r\n\r\n"
-        for _ in range(5):
+        for _ in range(2):
             # The length may be true, only claimed, or not told in advance.
-            for data in (post(b"[" * 3_000_000), post(b"{", length=10**15), chunked):
+            assert b" 413 " in send(server, post(b"{", length=10**15)).partition(b"\r\n")[0]
+            for data in (post(b"[" * 3_000_000), chunked):
                 status = send(server, data, hang_up=data == chunked).partition(b"\r\n")[0]
                 assert not status or b" 413 " in status
 

@@ -104,6 +104,7 @@ def test_a_request_under_way_is_finished_by_the_version_that_began_it(folder, tw
         copy_version(two, folder / "2")
         wait_until(lambda: states(server) == {1: "UNLOADING", 2: "AVAILABLE"})
         assert answers_with(server, two)
+        assert states(server)[1] == "UNLOADING"
         opened.set()
         np.testing.assert_allclose(task.result(), old, rtol=1e-6)
         wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})

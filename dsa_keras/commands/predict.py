@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dsa_keras.commands.cli import example, load_tensorflow
 from dsa_keras.commands.streams import (
+    CHUNK,
     in_chunks,
     read_lines,
     refuse_existing,
@@ -61,10 +63,14 @@ def run(args: argparse.Namespace) -> None:
 
     model = dsa_keras.load(args.run_dir)
     texts = _texts(args.sentences, args.file or "-", model.is_pair)
+    typed = not args.sentences and not args.file and sys.stdin.isatty()
+    if typed:
+        print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
     with text_output(args.output) as file:
         writer = _WRITERS[args.format](file, model.class_names, model.is_pair)
-        for chunk in in_chunks(texts):
+        for chunk in in_chunks(texts, 1 if typed else CHUNK):
             writer(chunk, model.predict(chunk, args.batch_size))
+            file.flush()
 
 
 def _texts(sentences: Sequence[str], path: str, pair: bool) -> Iterator[Text]:

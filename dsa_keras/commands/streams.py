@@ -62,7 +62,6 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
     """A file that appears when it is complete, or standard output."""
     if path is None:
         yield sys.stdout
-        sys.stdout.flush()
         return
     with written_aside(path) as aside, aside.open("w", encoding="utf-8", newline="") as file:
         yield file

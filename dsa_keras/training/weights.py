@@ -128,13 +128,14 @@ def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # NumPy leaves a file that it opened itself open when it is no archive.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise RunError(
             "the file is missing", where=path, hint="Is this the folder of a finished epoch?"
         ) from None
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise RunError(
             f"the file is damaged ({error})", where=path, hint="Restore it, or train again"
         ) from None

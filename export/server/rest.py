@@ -48,45 +48,25 @@ class Rest:
             access_log=None,
             handle_signals=False,
             shutdown_timeout=self._options.request_timeout,
+            # Counted from the start of a connection too: one that sends no request is closed.
             keepalive_timeout=self._options.request_timeout,
-            lingering_time=min(10.0, self._options.request_timeout),
+            lingering_time=min(2.0, self._options.request_timeout),
         )
         # aiohttp logs every malformed request with a traceback; the client is told, that is enough.
         logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
-        self._known: set[Any] = set()
-        self._sweeper: asyncio.Task | None = None
 
     async def start(self) -> int:
         """Listens; returns the port."""
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._options.host, self._options.rest_port)
         await site.start()
-        self._sweeper = asyncio.create_task(self._close_silent_connections())
         return self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         """Stops listening and finishes the requests under way."""
-        if self._sweeper:
-            self._sweeper.cancel()
         await self._runner.cleanup()
 
-    async def _close_silent_connections(self) -> None:
-        """Closes connections that never sent a whole request head; aiohttp waits for ever."""
-        seen: dict[Any, float] = {}
-        patience = self._options.request_timeout
-        while True:
-            await asyncio.sleep(patience / 4)
-            now = time.monotonic()
-            server = self._runner.server
-            connections = set(server.connections if server else ())
-            self._known &= connections
-            seen = {silent: seen.get(silent, now) for silent in connections - self._known}
-            for connection, since in seen.items():
-                if now - since >= patience and connection.transport:
-                    connection.transport.abort()
-
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self._known.add(request.protocol)
         start = time.perf_counter()
         code = "OK"
         try:

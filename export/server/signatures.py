@@ -85,12 +85,11 @@ class Signature:
             ServingError: if they do not fit the signature.
         """
         expected = ", ".join(self.inputs)
-        for key in arrays:
-            if key not in self.inputs:
-                raise invalid(
-                    f"input tensor alias not found in signature: {key}. "
-                    f"Inputs expected to be in the set {{{expected}}}."
-                )
+        if unknown := ", ".join(sorted(arrays.keys() - self.inputs.keys())):
+            raise invalid(
+                f"input tensor alias not found in signature: {unknown}. "
+                f"Inputs expected to be in the set {{{expected}}}."
+            )
         if len(arrays) < len(self.inputs):
             missing = ", ".join(key for key in self.inputs if key not in arrays)
             raise invalid(f"input size does not match signature: missing {missing}")

@@ -1,0 +1,181 @@
+"""The Python API: order kept, sentences encoded once, streams, pairs, threads, honest errors."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from runs import shared_run
+
+import dsa_keras
+from dsa_keras.data import load_dataset
+from dsa_keras.data.batches import Sentences
+from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.sentence_model import STREAM_CHUNK, length_batches
+
+UNITS = 64
+"""Eight attentions of eight units each."""
+
+SENTENCES = [
+    "the acting is superb",
+    "dull",
+    "the music is lovely , but the story is hardly convincing",
+    "the acting is superb",
+    "",
+    "words nobody has ever seen",
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return dsa_keras.load(shared_run(encoder="dsa-multiple"))
+
+
+@pytest.fixture(scope="module")
+def pair_model():
+    return dsa_keras.load(shared_run(pair=True))
+
+
+def test_one_sentence_or_many(model):
+    vectors = model.encode(SENTENCES)
+    assert vectors.shape == (len(SENTENCES), UNITS)
+    assert vectors.dtype == np.float32
+    assert model.encode(SENTENCES[0]).shape == (UNITS,)
+    assert model.encode([]).shape == (0, UNITS)
+
+
+def test_vectors_are_in_the_order_of_the_sentences(model):
+    alone = np.stack([model.encode(sentence) for sentence in SENTENCES])
+    for batch_size in (1, 2, 256):
+        np.testing.assert_allclose(
+            model.encode(SENTENCES, batch_size=batch_size), alone, rtol=1e-4, atol=1e-5
+        )
+    np.testing.assert_allclose(model.encode(SENTENCES[::-1]), alone[::-1], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(alone[0], alone[1])
+
+
+def test_equal_sentences_have_equal_bits_and_no_words_the_zero_vector(model):
+    vectors = model.encode(SENTENCES)
+    np.testing.assert_array_equal(vectors[0], vectors[3])
+    assert not vectors[4].any()
+    assert vectors[5].any()
+
+
+def test_normalized_vectors_have_length_one(model):
+    vectors = model.encode(SENTENCES, normalize_embeddings=True)
+    norms = np.linalg.norm(vectors, axis=1)
+    np.testing.assert_allclose(np.delete(norms, 4), 1, rtol=1e-5)
+    assert norms[4] == 0
+
+
+def test_a_stream_takes_a_chunk_at_a_time(model):
+    taken = 0
+
+    def endless():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield SENTENCES[taken % 4]
+
+    stream = model.encode(endless())
+    assert taken == 0
+    first = [next(stream) for _ in range(3)]
+    assert taken == STREAM_CHUNK
+    np.testing.assert_allclose(first, model.encode(SENTENCES[1:4]), rtol=1e-4, atol=1e-5)
+
+
+def test_predictions_have_labels_and_probabilities(model):
+    predictions = model.predict(SENTENCES)
+    probabilities = model.probabilities(SENTENCES)
+    assert probabilities.shape == (len(SENTENCES), 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    for prediction, row in zip(predictions, probabilities, strict=True):
+        assert prediction.label == model.class_names[row.argmax()]
+        assert prediction.probability == pytest.approx(row.max())
+        assert list(prediction.probabilities.values()) == pytest.approx(row.tolist())
+    assert model.predict([]) == []
+
+
+def test_probabilities_are_the_classifiers(model):
+    words = [model.vocabulary.ids(sentence.split()) for sentence in SENTENCES[:2]]
+    for row, ids in zip(model.probabilities(SENTENCES[:2]), words, strict=True):
+        logits = np.array(model.classifier(np.array([ids])))[0].astype(np.float64)
+        expected = np.exp(logits - logits.max())
+        np.testing.assert_allclose(row, expected / expected.sum(), rtol=1e-4)
+
+
+def test_pairs_are_premise_and_hypothesis(pair_model):
+    premise, hypothesis = "a man is outside", "nobody is outside"
+    there, back = pair_model.probabilities([(premise, hypothesis), (hypothesis, premise)])
+    ids = {
+        "premise": np.array([pair_model.vocabulary.ids(premise.split())]),
+        "hypothesis": np.array([pair_model.vocabulary.ids(hypothesis.split())]),
+    }
+    logits = np.array(pair_model.classifier(ids))[0].astype(np.float64)
+    expected = np.exp(logits - logits.max())
+    np.testing.assert_allclose(there, expected / expected.sum(), rtol=1e-4)
+    assert not np.allclose(there, back, rtol=1e-6)
+    assert pair_model.encode(premise).shape == (8,)
+
+
+def test_similarity_is_the_cosine(model):
+    first = np.array([[3.0, 4.0], [0.0, 0.0]])
+    second = np.array([[4.0, 3.0], [-6.0, -8.0]])
+    np.testing.assert_allclose(model.similarity(first, second), [[0.96, -1.0], [0, 0]], atol=1e-7)
+    assert model.similarity(first[0], second[0]).shape == (1, 1)
+    with pytest.raises(ConfigError, match="different sizes, 2 and 3"):
+        model.similarity(np.ones((1, 2)), np.ones((1, 3)))
+
+
+def test_evaluation_counts_predictions(model):
+    split = load_dataset("demo-sentiment", size=300)["test"]
+    evaluation = model.evaluate(split)
+    predicted = model.probabilities(split.texts).argmax(axis=1)
+    assert evaluation.accuracy == pytest.approx(np.mean(predicted == split.labels))
+    assert evaluation.examples == len(split)
+
+
+def test_threads_get_what_one_thread_gets(model):
+    expected = model.encode(SENTENCES)
+    barrier = threading.Barrier(4)
+
+    def encode(number):
+        barrier.wait(timeout=60)
+        order = np.random.default_rng(number).permutation(len(SENTENCES))
+        return order, model.encode([SENTENCES[one] for one in order])
+
+    with ThreadPoolExecutor(4) as pool:
+        for order, vectors in pool.map(encode, range(4)):
+            np.testing.assert_allclose(vectors, expected[order], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: model.encode([1]), "sentence 0 is not a str but int"),
+        (lambda model: model.encode(["a"], batch_size=0), "batch_size must be at least 1"),
+        (lambda model: model.predict([("a", "b")]), "sentence 0 is not a str but tuple"),
+    ],
+)
+def test_wrong_calls_are_told(model, call, message):
+    with pytest.raises(ConfigError, match=message):
+        call(model)
+
+
+def test_a_pair_model_wants_pairs(pair_model):
+    with pytest.raises(ConfigError, match="text 1 is not a pair"):
+        pair_model.predict([("a", "b"), "c"])
+
+
+def test_a_missing_run_is_told(tmp_path):
+    with pytest.raises(RunError, match="no such run folder"):
+        dsa_keras.load(tmp_path / "nothing")
+
+
+def test_batches_are_bounded_and_complete():
+    lengths = np.array([3, 0, 60_000, 7, 70_000, 7])
+    sentences = Sentences(np.zeros(lengths.sum(), np.int32), np.append(0, lengths.cumsum()))
+    batches = list(length_batches(sentences, 2))
+    assert [batch.tolist() for batch in batches] == [[4], [2], [3, 5], [0, 1]]

@@ -1,0 +1,321 @@
+"""Searches that train: failures, the clock, Hyperband's promotions, pairs, and the report."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dsa_keras.config import ModelConfig, TrainingConfig
+from dsa_keras.training.run import Run
+from tests.tuning_helpers import extra_spaces, settings
+from tuning.importance import explained, importances
+from tuning.records import COMPLETED, INVALID, CandidateRecord, Outcome, TrialFolder
+from tuning.results import read_results, winner_command
+from tuning.settings import SearchFolder, Settings
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:currentThread:DeprecationWarning", "ignore:getName:DeprecationWarning"
+)
+
+GOLDEN = Path(__file__).parent / "golden" / "tuning_best.json"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _spaces():
+    with extra_spaces():
+        yield
+
+
+def _search(path, **changes):
+    from tuning.session import search_alone
+
+    folder = SearchFolder(path)
+    of = settings(**changes)
+    folder.open(of)
+    search_alone(folder, of)
+    return folder
+
+
+def _trial(folder, number):
+    return TrialFolder(folder.trials_dir / f"{number:04d}")
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory):
+    """A search over four candidates, two of which cannot be trained."""
+    path = tmp_path_factory.mktemp("tuning") / "fragile"
+    fixed = {"optimizer": "adam"}
+    return _search(path, space="fragile", tuner="grid", trials=4, fixed=fixed)
+
+
+def test_a_failed_trial_is_recorded_and_the_search_goes_on(fragile):
+    trials = [_trial(fragile, number) for number in range(4)]
+    rates = [trial.candidate().searched["learning_rate"] for trial in trials]
+    assert rates == [0.01, 1e30, 0.01, 1e30]
+    assert [trial.outcome().status for trial in trials] == [COMPLETED, "FAILED"] * 2
+    for trial in trials[1::2]:
+        assert "the loss became" in trial.outcome().reason
+    for trial in trials[::2]:
+        epochs = Run(trial.run).metrics()
+        assert trial.outcome().dev_accuracy == max(epoch["dev_accuracy"] for epoch in epochs)
+        assert trial.outcome().epochs == len(epochs) == 2
+        record = trial.candidate()
+        config = Run(trial.run).config()
+        assert config.model.replace(vocabulary_size=2) == ModelConfig.from_dict(record.model)
+        assert config.training == TrainingConfig.from_dict(record.training)
+
+
+def test_a_finished_search_does_nothing_again(fragile, capsys):
+    from tuning.session import search_alone
+
+    before = {file: file.stat().st_mtime_ns for file in fragile.trials_dir.rglob("*.json")}
+    search_alone(fragile, fragile.settings())
+    after = {file: file.stat().st_mtime_ns for file in fragile.trials_dir.rglob("*.json")}
+    assert before == after
+    assert "2 trials finished, 2 failed: 4 trials are done" in capsys.readouterr().out
+
+
+def test_runs_of_a_search_share_their_vectors(fragile):
+    shared = fragile.path / "vectors.npy"
+    assert shared.samefile(_trial(fragile, 0).run / "vectors.npy")
+    assert shared.samefile(_trial(fragile, 2).run / "vectors.npy")
+
+
+def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_path, monkeypatch):
+    from dsa_keras.commands.main import main as train_main
+    from tuning.commands import main
+
+    out = tmp_path / "report"
+    assert main(["report", str(fragile.path), "--out", str(out)]) == 0
+    text = (out / "report.md").read_text()
+    assert "2 candidates trained to their end, 2 failed" in text
+    assert "- 0001: the loss became" in text
+    for name in ("parallel.png", "pareto.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+        assert (out / name).stat().st_size < 200_000
+    best = read_results(fragile).trained[0]
+    (line,) = (line for line in text.splitlines() if line.startswith("python -m dsa_keras"))
+    monkeypatch.chdir(tmp_path)
+    assert train_main(shlex.split(line)[3:]) == 0
+    again = Run(tmp_path / "runs" / "demo-sentiment-best")
+    assert [one["dev_accuracy"] for one in again.metrics()] == list(best.accuracies)
+    assert again.config().training == TrainingConfig.from_dict(best.record.training)
+
+
+def test_a_trial_cut_by_the_clock_goes_on_from_its_last_epoch(tmp_path, capsys):
+    from tuning.clock import Clock
+    from tuning.oracles import build_oracle
+    from tuning.progress import Progress
+    from tuning.session import search_alone
+    from tuning.tuner import SearchTuner, load_task
+
+    of = settings(trials=1, epochs=3, max_minutes=1.0)
+    folder = SearchFolder(tmp_path / "s")
+    folder.open(of)
+    clock, task = Clock(folder.clock_file, of.max_minutes), load_task(of)
+
+    def a_minute_after_the_first_epoch():
+        clock.before += 60
+        return clock.is_up()
+
+    oracle = build_oracle(of, task.hypermodel, folder, clock)
+    progress = Progress(folder, clock, 1, 3, alone=True)
+    tuner = SearchTuner(folder, of, task, oracle, a_minute_after_the_first_epoch, progress)
+    tuner.search()
+    trial = _trial(folder, 0)
+    (first,) = trial.epochs()
+    assert trial.outcome() is None
+    assert "stopped by the clock" in capsys.readouterr().out
+
+    clock.save()
+    search_alone(folder, of)
+    assert len(trial.epochs()) == 1
+    assert "0 trials finished: the 1 minutes are used up" in capsys.readouterr().out
+
+    more = settings(trials=1, epochs=3, max_minutes=100.0)
+    folder.open(more)
+    search_alone(folder, more)
+    assert trial.epochs()[0] == first
+    assert (len(trial.epochs()), trial.outcome().status) == (3, COMPLETED)
+    assert "goes on after epoch 1" in capsys.readouterr().out
+
+
+def test_hyperband_goes_on_with_the_run_it_promotes(tmp_path):
+    folder = _search(tmp_path / "s", tuner="hyperband", epochs=3, trials=4)
+    promoted = _trial(folder, 3)
+    past = TrialFolder(folder.trials_dir / promoted.candidate().continues)
+    firsts = [_trial(folder, number).outcome().dev_accuracy for number in range(3)]
+    assert past.outcome().dev_accuracy == max(firsts)
+    assert promoted.epochs()[0] == past.epochs()[0]
+    assert (len(past.epochs()), len(promoted.epochs())) == (1, 3)
+    assert promoted.outcome().seconds == pytest.approx(
+        sum(epoch["seconds"] for epoch in promoted.epochs()[1:])
+    )
+    results = read_results(folder)
+    assert len(results.trained) == 3
+    assert results.same_epochs == 1
+
+
+def test_pairs_and_a_process_that_keeps_dying(tmp_path):
+    folder = SearchFolder(tmp_path / "s")
+    of = settings(task="demo-nli", trials=2, epochs=1)
+    folder.open(of)
+    # As if the process had died in the first epoch of the first trial three times.
+    trial = _trial(folder, 0)
+    trial.path.mkdir(parents=True)
+    trial.starts_file.write_text(json.dumps({"epochs": 0, "starts": 3}))
+    from tuning.session import search_alone
+
+    search_alone(folder, of)
+    assert trial.outcome().reason == "the process died 3 times in epoch 1, out of memory?"
+    assert _trial(folder, 1).outcome().status == COMPLETED
+    assert Run(_trial(folder, 1).run).config().is_pair
+
+
+def test_importance_by_hand():
+    # Groups 1, 2, 3 and 5, 6, 7: SSW = 2 + 2 = 4, SST = 28, n = 6, k = 2: 1 - 5/4 * 4/28.
+    values, codes = np.array([1.0, 2, 3, 5, 6, 7]), np.array([0, 0, 0, 1, 1, 1])
+    assert explained(values, codes) == pytest.approx(1 - 5 / 4 * 4 / 28)
+    # Groups that differ less than chance would make them: cut off at 0.
+    assert explained(np.array([1.0, 3, 1, 3]), np.array([0, 0, 1, 1])) == 0.0
+    assert explained(np.array([1.0, 2]), np.array([0, 1])) is None
+    assert explained(np.array([1.0, 1, 1]), np.array([0, 1, 1])) is None
+
+
+def test_importances_of_a_search():
+    searched = [{"units": units, "l2": l2} for units in (4, 8) for l2 in (0.1, 0.2, 0.3)]
+    searched[0]["num_attentions"] = 2
+    accuracies = [0.1, 0.2, 0.3, 0.5, 0.6, 0.7]
+    units, l2, attentions = importances(searched, accuracies)
+    assert (units.name, units.trials) == ("units", 6)
+    assert units.share == pytest.approx(1 - 5 / 4 * 4 / 28)
+    assert [(group.label, group.trials) for group in units.groups] == [("4", 3), ("8", 3)]
+    assert [group.mean for group in units.groups] == pytest.approx([0.2, 0.6])
+    # 2 of the 20 ways to deal six accuracies into two threes part them as well as this.
+    assert units.chance == pytest.approx(0.1, abs=0.03)
+    assert (l2.name, l2.share) == ("l2", 0.0)
+    assert (attentions.share, attentions.trials) == (None, 1)
+
+
+def test_many_values_are_grouped_by_thirds():
+    rates = [10.0**-power for power in range(9)]
+    (found,) = importances([{"learning_rate": rate} for rate in rates], [1.0] * 3 + [0.0] * 6)
+    assert [group.trials for group in found.groups] == [3, 3, 3]
+    assert [group.mean for group in found.groups] == [0.0, 0.0, 1.0]
+    assert found.share == 1.0
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A search whose trials are written by hand: five candidates and one over the budget."""
+    folder = SearchFolder(tmp_path / "search")
+    of = Settings(
+        "sst2",
+        data_dir="my data",
+        data_options={"phrases": False},
+        vectors=("glove.zip",),
+        space="small",
+        epochs=3,
+        max_parameters=1_400_000,
+    )
+    folder.open(of)
+    base = of.base("dsa-single")
+    paper = {"units": 600, "num_iterations": 2, "num_dense_layers": 4, "embedding_dropout": 0.4}
+    paper |= {"head_dropout": 0.4, "learning_rate": 1.0, "initial_scale": "rate"}
+    for number, (units, size, accuracies, continues) in enumerate(
+        [
+            (600, 1_200_000, [0.70], None),
+            (300, 900_000, [0.74], None),
+            (150, 600_000, [0.71], None),
+            (300, 900_000, [0.74, 0.78, 0.77], "0001"),
+            (600, 1_500_000, [], None),
+        ]
+    ):
+        files = TrialFolder(folder.trials_dir / f"{number:04d}")
+        searched = {**paper, "units": units}
+        model = base.model.replace(units=units).to_dict()
+        record = CandidateRecord(
+            files.id, {}, searched, model, base.training.to_dict(), size, continues
+        )
+        files.save_candidate(record)
+        if not accuracies:
+            files.save_outcome(Outcome(INVALID, "over the parameter budget: 1,500,000 > 1,400,000"))
+            continue
+        best = int(np.argmax(accuracies))
+        files.save_outcome(
+            Outcome(COMPLETED, None, accuracies[best], best + 1, len(accuracies), 60.0)
+        )
+        files.run.mkdir()
+        lines = [json.dumps({"dev_accuracy": accuracy}) for accuracy in accuracies]
+        (files.run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_results_by_hand(written):
+    results = read_results(written)
+    assert [one.record.trial for one in results.trained] == ["0003", "0002", "0000"]
+    assert results.infeasible == 1
+    assert results.same_epochs == 1
+    assert [one.accuracy_within(1) for one in results.trained] == [0.74, 0.71, 0.70]
+    assert [one.is_paper for one in results.trained] == [False, False, True]
+    # 0000 is larger and worse than 0003, so it is not on the front.
+    assert [one.record.trial for one in results.front()] == ["0002", "0003"]
+
+
+def test_report_text_and_golden_config(written, tmp_path):
+    from tuning.report import write_report
+
+    text = write_report(written, tmp_path / "out", top=2)
+    assert "## The best 2 of 3 candidates" in text
+    assert "| 0003 | 0.7800 | 2 of 3 | 900,000 | 300 |" in text
+    assert "| units | - | - | 3 | 150: 0.7100 (1), 300: 0.7400 (1), 600: 0.7000 (1) |" in text
+    assert "place 3 of 3; place 3 when all are compared within 1 epoch(s)" in text
+    assert "1 over the budget of 1,400,000 parameters and not trained" in text
+    assert (tmp_path / "out" / "best.json").read_text() == GOLDEN.read_text()
+
+
+def test_winner_command_names_the_data_as_the_search_did(written):
+    command = winner_command(written.settings(), Path("out/best.json"))
+    assert command == (
+        "python -m dsa_keras train sst2 --data-dir 'my data' --vectors glove.zip --sentences-only "
+        "--config out/best.json --run-dir runs/sst2-best"
+    )
+    of = Settings("file", data_options={"path": "a.csv", "text_column": "t", "fractions": [1, 2]})
+    assert "--file a.csv --text-column t --fractions 1 2" in winner_command(of, Path("b"))
+
+
+def test_board_holds_hyper_parameters_scores_and_pictures(written, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    from tuning.report import write_report
+
+    write_report(written, tmp_path / "out", top=3)
+    write_report(written, tmp_path / "out", top=3)
+    board = tmp_path / "out" / "board"
+    top = EventAccumulator(str(board)).Reload()
+    assert set(top.Tags()["tensors"]) >= {"parallel", "pareto"}
+    assert len(list(board.glob("events*"))) == 1
+    one = EventAccumulator(str(board / "0003")).Reload()
+    scores = [
+        math.nan if not event else float(event.tensor_proto.float_val[0])
+        for event in one.Tensors("dev_accuracy")
+    ]
+    assert scores == pytest.approx([0.74, 0.78, 0.78])
+    content = one.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    info = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
+    assert info.hparams["units"].number_value == 300
+    assert info.hparams["initial_scale"].string_value == "rate"
+
+
+def test_a_report_of_nothing_says_so(tmp_path, capsys):
+    from tuning.commands import main
+
+    SearchFolder(tmp_path / "s").open(settings())
+    assert main(["report", str(tmp_path / "s")]) == 2
+    assert "no trial has been trained to its end yet" in capsys.readouterr().err
