@@ -3,10 +3,10 @@
     python -m benchmarks.batches --data-dir DIR [--steps 40] [--repetitions 3] [--write]
 
 The same network (single DSA with the paper's recipe) takes whole training steps on real SST phrases
-and SNLI pairs in each form, in turns; medians are compared. `share` is real words over all positions.
-The last part shows that packing changes nothing but the speed: from the same weights, without
-dropout, an epoch of packed batches and one of padded batches of the same examples end at the same
-loss.
+and SNLI pairs in each form, in turns; medians are compared. `share` is real words over all
+positions. The last part shows that packing changes nothing but the speed: from the same weights,
+without dropout, an epoch of packed batches and one of padded batches of the same examples end at
+the same loss.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ def _demo_preset(task: str, model: ModelConfig) -> Preset:
             head_dropout=0.2,
         ),
         TrainingConfig(
-            tokenizer="whitespace", oov_range=0.5, batch_size=32, epochs=12, early_stopping=0
+            tokenizer="whitespace", oov_range=0.5, batch_size=32, epochs=15, early_stopping=0
         ),
     )
 

@@ -21,9 +21,10 @@ give what belongs to one of them under `premise_...` and `hypothesis_...`; their
 Any string is answered: words beyond `MAX_WORDS` are ignored, bytes that are not UTF-8 are unknown
 characters, and a text without words has the zero vector. A batch is encoded in groups of sentences
 of similar length, each of at most `POSITIONS` positions, so that one long sentence costs its own
-length and not that of a padded batch, and memory stays bounded. Small groups are also the fastest
-form: on two cores 256 sentences of SNLI's lengths took 183 ms (single DSA) and 331 ms (multiple) in
-groups of 512 positions, 1.8 s and 2.4 s as one padded batch, 0.6 s and 0.7 s packed into one row.
+length and not that of a padded batch, and memory stays bounded. Small groups were also the fastest
+form in one session on two busy cores: 256 sentences of SNLI's lengths took 140 ms (single DSA) and
+287 ms (multiple) in groups of 512 positions, 1.8 s and 2.4 s as one padded batch, 0.6 s and 0.7 s
+packed into one row. Packing pays for small batches only (32 sentences: 16 ms against 22).
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ def tiny_run(
     """
     from dsa_keras.config import TrainingConfig, preset
     from dsa_keras.data import load_dataset
-    from dsa_keras.training.trainer import Options, train
+    from dsa_keras.training.fit import Options
+    from dsa_keras.training.trainer import train
 
     task = "demo-nli" if pair else "demo-sentiment"
     model = preset("snli" if pair else "sst2", encoder).model.replace(**{**SMALL, **model_changes})

@@ -277,7 +277,7 @@ class BayesianOracle(Guarded, kt.BayesianOptimizationOracle):
     """Candidates by a Gaussian process, after a third of the trials at random."""
 
     def __init__(self, settings: Settings, *args: Any, **options: Any) -> None:
-        first = max(3, (settings.trials or DEFAULT_TRIALS) // 3)
+        first = max(4, (settings.trials or DEFAULT_TRIALS) // 3)
         super().__init__(settings, *args, num_initial_points=first, **options)
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:

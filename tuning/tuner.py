@@ -28,7 +28,8 @@ from dsa_keras.errors import DsaError
 from dsa_keras.files import folder_written_aside, write_json
 from dsa_keras.training.callbacks import TrainingError
 from dsa_keras.training.run import Run
-from dsa_keras.training.trainer import TaskData, prepare_task, resume, train
+from dsa_keras.training.task_data import TaskData, prepare_task
+from dsa_keras.training.trainer import resume, train
 from tuning.candidates import ClassifierHyperModel, PairClassifierHyperModel
 from tuning.oracles import OBJECTIVE
 from tuning.progress import Progress

@@ -73,16 +73,17 @@ def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None
 
 
 def load_tensorflow() -> None:
-    """Loads TensorFlow without the notes on absent GPUs that its C++ part writes while it loads."""
+    """Loads TensorFlow without its notes: on absent GPUs while it loads, on retracing later."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
-        importlib.import_module("tensorflow")
+        tensorflow = importlib.import_module("tensorflow")
     finally:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+    tensorflow.get_logger().setLevel("ERROR")
 
 
 def example(text: str) -> str:

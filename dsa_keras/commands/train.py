@@ -233,7 +233,8 @@ def _train_new(args: argparse.Namespace, one: Run) -> None:
 def _train_like(args: argparse.Namespace, one: Run, like: Run) -> None:
     """Trains the run of another seed with the settings of a sibling."""
     from dsa_keras.data.registry import load_dataset
-    from dsa_keras.training.trainer import Options, train
+    from dsa_keras.training.fit import Options
+    from dsa_keras.training.trainer import train
 
     config = like.config()
     check_agreement(args, config, like, ignored=("seed", "epochs"))
@@ -253,7 +254,8 @@ def _train_like(args: argparse.Namespace, one: Run, like: Run) -> None:
 
 def _resume(args: argparse.Namespace, one: Run) -> None:
     from dsa_keras.data.registry import load_dataset
-    from dsa_keras.training.trainer import Options, resume
+    from dsa_keras.training.fit import Options
+    from dsa_keras.training.trainer import resume
 
     config = one.config()
     check_agreement(args, config, one, ignored=("epochs",))

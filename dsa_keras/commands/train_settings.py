@@ -10,8 +10,8 @@ from dsa_keras.config import DEMO_TASKS, ModelConfig, TrainingConfig, preset
 from dsa_keras.errors import ConfigError
 
 if TYPE_CHECKING:
+    from dsa_keras.training.fit import Options
     from dsa_keras.training.run import Run, RunConfig
-    from dsa_keras.training.trainer import Options
 
 _FILE_OPTIONS = {
     "file": "path",
@@ -79,7 +79,7 @@ def _require_task(args: argparse.Namespace, option: str, tasks: tuple[str, ...])
 
 def machine_options(args: argparse.Namespace) -> Options:
     """How the training runs on the machine."""
-    from dsa_keras.training.trainer import Options
+    from dsa_keras.training.fit import Options
 
     return Options(
         jit=args.jit or "auto",

@@ -18,8 +18,9 @@ class Split:
     Attributes:
         texts: a sentence per example, or a (premise, hypothesis) pair per example.
         labels: int32 array, one index into the data set's `class_names` per example.
-        decisive: for generated data, which words decide the label: per example the indices of those words (of the
-            hypothesis, for pairs) after white-space splitting; None where nobody knows.
+        decisive: for generated data, which words decide the label: per example the indices of those
+            words (of the hypothesis, for pairs) after white-space splitting; None where nobody
+            knows.
     """
 
     texts: Sequence[Text]
@@ -49,7 +50,8 @@ class Dataset:
     @property
     def is_pair(self) -> bool:
         """Whether each example has two sentences."""
-        return any(isinstance(text, tuple) for split in self.splits.values() for text in split.texts[:1])
+        splits = self.splits.values()
+        return any(isinstance(text, tuple) for split in splits for text in split.texts[:1])
 
     def __getitem__(self, split: str) -> Split:
         return self.splits[split]

@@ -136,6 +136,10 @@ class Run:
                 where=self.path,
                 hint="Choose a --run-dir that you may write to",
             ) from None
+        self.check_room(needed_bytes)
+
+    def check_room(self, needed_bytes: int) -> None:
+        """Raises RunError if the disk has less left than that."""
         free = shutil.disk_usage(self.path).free
         if free < needed_bytes:
             raise RunError(
