@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dsa_keras.commands.cli import example
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.files import written_aside
 
@@ -113,6 +114,7 @@ def add_parser(subparsers: Any) -> None:
         "litert",
         help="a LiteRT (.tflite) file on word ids",
         description="Writes MODEL.tflite on word ids, with native operations only.",
+        epilog=example("python -m export litert runs/demo --out demo.tflite"),
     )
     parser.add_argument("run_dir", metavar="RUN", help="a run folder")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL.tflite")

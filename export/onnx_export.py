@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dsa_keras.commands.cli import example
 from dsa_keras.data import MAX_WORDS
 from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, RunError
@@ -187,6 +188,7 @@ def add_parser(subparsers: Any) -> None:
         help="an ONNX file, with a tokeniser that needs no TensorFlow",
         description="Writes MODEL.onnx on word ids, and beside it MODEL.json, MODEL.vocabulary.txt "
         "and dsa_onnx.py, which runs it on plain text with numpy and onnxruntime alone.",
+        epilog=example("python -m export onnx runs/demo --out onnx/demo.onnx"),
     )
     parser.add_argument("run_dir", metavar="RUN", help="a run folder")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL.onnx")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dsa_keras.commands.cli import example
 from dsa_keras.data import MAX_WORDS, Vocabulary, load_vectors
 from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, RunError
@@ -208,6 +209,7 @@ def add_parser(subparsers: Any) -> None:
         "saved-model",
         help="a SavedModel on raw text for TF Serving",
         description="Writes OUT/N/, a SavedModel with signatures on raw text, whole or not at all.",
+        epilog=example("python -m export saved-model runs/demo --out models/demo"),
     )
     parser.add_argument("run_dir", metavar="RUN", help="a run folder")
     parser.add_argument(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dsa_keras.commands.cli import example
 from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, DataError, RunError
 
@@ -286,6 +287,7 @@ def add_parser(subparsers: Any) -> None:
         description="Sends the same sentences through Keras, the SavedModel (tf.saved_model.load, "
         "the C++ loader, serve) and ONNX and prints the largest differences.\n"
         "The exit code is 1 if one is over 1e-5.",
+        epilog=example("python -m export verify models/demo --run runs/demo --onnx onnx/demo.onnx"),
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="models/NAME or models/NAME/N")
     parser.add_argument("--run", dest="run_dir", metavar="RUN", help="the run, to ask Keras")

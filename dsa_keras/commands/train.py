@@ -50,6 +50,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "train",
         help="train a model into a run folder",
+        usage="python -m dsa_keras train TASK [options]",
         description="Trains a model into a run folder. The paper's recipe is the default.",
         epilog=example(_EXAMPLE),
     )
