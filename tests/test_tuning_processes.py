@@ -20,6 +20,9 @@ from tuning.settings import SearchFolder
 DEADLINE = 400.0
 """Seconds until a test gives up; on two idle cores everything here takes a tenth of that."""
 
+EPOCHS = 15
+"""Of a trial: enough for a kill to hit the middle."""
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -76,14 +79,14 @@ def _output(tmp_path, name):
 
 def test_a_search_survives_kill_9_and_a_truncated_state_file(start, tmp_path):
     folder = SearchFolder(tmp_path / "search")
-    command = ["search", *_options(folder.path, trials=2, epochs=40)]
+    command = ["search", *_options(folder.path, trials=2, epochs=EPOCHS)]
     trial = TrialFolder(folder.trials_dir / "0000")
     first = start("first", *command)
     _until(trial.epochs, first, "an epoch")
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
     before = trial.epochs()
-    assert 1 <= len(before) < 40
+    assert 1 <= len(before) < EPOCHS
     assert trial.outcome() is None
     whole = folder.oracle_file.read_bytes()
     folder.oracle_file.write_bytes(whole[: len(whole) // 2])
@@ -94,7 +97,7 @@ def test_a_search_survives_kill_9_and_a_truncated_state_file(start, tmp_path):
     assert f"{folder.oracle_file}: was damaged, made again from 1 trials" in output
     assert "goes on after epoch" in output
     assert trial.epochs()[: len(before)] == before
-    assert len(trial.epochs()) == 40
+    assert len(trial.epochs()) == EPOCHS
     assert trial.outcome().status == COMPLETED
     assert TrialFolder(folder.trials_dir / "0001").outcome().status == COMPLETED
 
@@ -104,7 +107,7 @@ def test_chief_and_workers_of_which_one_is_killed(start, tmp_path):
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     folder = SearchFolder(tmp_path / "shared")
-    options = [*_options(folder.path, trials=3, epochs=40), "--patience", "10"]
+    options = [*_options(folder.path, trials=3, epochs=EPOCHS), "--patience", "10"]
     workers = {
         name: start(name, "worker", "--dir", str(folder.path), "--address", address, "--id", name)
         for name in ("ann", "bob")
@@ -133,6 +136,6 @@ def test_chief_and_workers_of_which_one_is_killed(start, tmp_path):
     for number in range(3):
         files = TrialFolder(folder.trials_dir / f"{number:04d}")
         assert files.outcome().status == COMPLETED
-        assert len(files.epochs()) == 40
+        assert len(files.epochs()) == EPOCHS
     assert "3 trials finished" in _output(tmp_path, "chief")
     assert "nothing is left to do" in _output(tmp_path, "bob")

@@ -273,7 +273,10 @@ def test_report_text_and_golden_config(written, tmp_path):
     assert "## The best 2 of 3 candidates" in text
     assert "| 0003 | 0.7800 | 2 of 3 | 900,000 | 300 |" in text
     assert "| units | - | - | 3 | 150: 0.7100 (1), 300: 0.7400 (1), 600: 0.7000 (1) |" in text
-    assert "place 3 of 3; place 3 when all are compared within 1 epoch(s)" in text
+    assert (
+        "Of the 3 candidates with at least 1 epoch(s), compared within these, it has place 3"
+        in text
+    )
     assert "1 over the budget of 1,400,000 parameters and not trained" in text
     assert (tmp_path / "out" / "best.json").read_text() == GOLDEN.read_text()
 

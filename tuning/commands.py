@@ -143,7 +143,11 @@ def run_search(args: argparse.Namespace) -> int:
     _load()
     from tuning.session import search_alone
 
-    search_alone(folder, settings)
+    try:
+        search_alone(folder, settings)
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on from the last finished epoch")
+        return 130
     print(f"next:\n  {PROGRAM} report {folder.path}")
     return 0
 

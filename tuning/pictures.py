@@ -20,7 +20,7 @@ def parallel_coordinates(results: Results) -> Figure:
     """An axis per hyper-parameter, a line per candidate, its colour the dev accuracy."""
     trained = sorted(results.trained, key=lambda one: one.accuracy)
     names = list(dict.fromkeys(name for one in trained for name in one.record.searched))
-    figure = Figure(figsize=(2.0 + 1.35 * (len(names) + 1), 5.2), dpi=100, layout="constrained")
+    figure = Figure(figsize=(1.5 + 1.2 * (len(names) + 1), 4.8), dpi=90, layout="constrained")
     axes = figure.add_subplot()
     heights = [_heights([one.record.searched.get(name) for one in trained]) for name in names]
     heights.append(_heights([one.accuracy for one in trained], continuous=True))

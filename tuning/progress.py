@@ -6,7 +6,7 @@ import time
 
 from tuning.clock import Clock
 from tuning.importance import label
-from tuning.records import COMPLETED, INVALID, TrialFolder, trial_folders
+from tuning.records import COMPLETED, INVALID, Outcome, TrialFolder, trial_folders
 from tuning.settings import SearchFolder
 
 
@@ -65,32 +65,35 @@ class Progress:
             text = f"failed: {outcome.reason}"
         print(f"{number}: {text}; {self.summary()}", flush=True)
 
+    def best(self) -> str:
+        """The best trial so far."""
+        completed = self._completed()
+        if not completed:
+            return "no trial finished yet"
+        accuracy, trial = max(
+            (outcome.dev_accuracy or 0.0, files.id) for files, outcome in completed
+        )
+        return f"best so far {accuracy:.4f} (trial {trial})"
+
     def summary(self) -> str:
-        """The best so far, and the time left."""
-        best, epochs, seconds = None, 0, 0.0
-        for files in trial_folders(self.folder.trials_dir):
-            outcome = files.outcome()
-            if outcome is None or outcome.status != COMPLETED:
-                continue
+        """The best so far, and the time left if it can be told."""
+        epochs, seconds = 0, 0.0
+        for files, outcome in self._completed():
             record = files.candidate()
-            past = (
-                TrialFolder(files.path.parent / record.continues)
-                if record and (record.continues)
-                else None
-            )
-            before = past.outcome() if past else None
-            epochs += outcome.epochs - (before.epochs if before else 0)
+            epochs += outcome.epochs
             seconds += outcome.seconds
-            assert outcome.dev_accuracy is not None
-            if best is None or outcome.dev_accuracy > best[0]:
-                best = (outcome.dev_accuracy, files.id)
-        text = f"best so far {best[0]:.4f} (trial {best[1]})" if best else "no trial finished yet"
-        if not self.alone or not epochs:
-            return text
+            if record and record.continues:
+                epochs -= len(TrialFolder(files.path.parent / record.continues).epochs())
+        if not self.alone or epochs <= 0:
+            return self.best()
         left = max(0, self.epochs - epochs) * seconds / epochs
         if self.clock.left is not None:
             left = min(left, self.clock.left)
-        return f"{text}, about {duration(left)} left"
+        return f"{self.best()}, about {duration(left)} left"
+
+    def _completed(self) -> list[tuple[TrialFolder, Outcome]]:
+        ended = [(one, one.outcome()) for one in trial_folders(self.folder.trials_dir)]
+        return [(one, end) for one, end in ended if end and end.status == COMPLETED]
 
     def _number(self, files: TrialFolder) -> int:
         """The place of a trial among those that are not infeasible."""

@@ -145,18 +145,21 @@ def _paper(results: Results) -> str:
     paper = next((one for one in results.trained if one.is_paper), None)
     if paper is None:
         return "The paper's own candidate was not trained to its end in this search."
-    epochs = results.same_epochs
-    place = 1 + sum(one.accuracy > paper.accuracy for one in results.trained)
-    early = 1 + sum(
-        one.accuracy_within(epochs) > paper.accuracy_within(epochs) for one in results.trained
-    )
     best = results.trained[0]
-    return (
+    sentences = [
         f"The paper's own candidate is trial {paper.record.trial}: dev accuracy "
-        f"{paper.accuracy:.4f} in {paper.outcome.epochs} epochs, place {place} of "
-        f"{len(results.trained)}; place {early} when all are compared within {epochs} epoch(s). "
-        f"The best reached {best.accuracy:.4f} in {best.outcome.epochs} epochs."
-    )
+        f"{paper.accuracy:.4f} in {paper.outcome.epochs} epochs. The best reached "
+        f"{best.accuracy:.4f} in {best.outcome.epochs} epochs."
+    ]
+    for epochs in sorted({results.same_epochs, len(paper.accuracies)}):
+        rivals = [one for one in results.trained if len(one.accuracies) >= epochs]
+        own = paper.accuracy_within(epochs)
+        place = 1 + sum(one.accuracy_within(epochs) > own for one in rivals)
+        sentences.append(
+            f"Of the {len(rivals)} candidates with at least {epochs} epoch(s), compared within "
+            f"these, it has place {place} with {own:.4f}."
+        )
+    return " ".join(sentences)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -24,7 +24,7 @@ def search_alone(folder: SearchFolder, settings: Settings) -> None:
     tuner = _tuner(folder, settings, task, oracle, clock, clock.is_up, alone=True)
     _run(tuner)
     clock.save()
-    print(f"{_counts(folder)}: {oracle.over}; {tuner.progress.summary()}", flush=True)
+    print(f"{_counts(folder)}: {oracle.over}; {tuner.progress.best()}", flush=True)
 
 
 def search_as_chief(
@@ -36,7 +36,7 @@ def search_as_chief(
     tuner = _tuner(folder, settings, task, oracle, clock, clock.is_up, alone=False)
     tuner.save()
     serve(folder, oracle, clock, patience, address)
-    print(f"{_counts(folder)}: {oracle.over}; {tuner.progress.summary()}", flush=True)
+    print(f"{_counts(folder)}: {oracle.over}; {tuner.progress.best()}", flush=True)
 
 
 def search_as_worker(folder: SearchFolder, worker: str) -> None:

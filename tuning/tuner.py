@@ -6,8 +6,10 @@ run of its predecessor, and every trial can be evaluated, exported and inspected
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import gc
+import io
 import json
 import os
 import shutil
@@ -91,7 +93,8 @@ class SearchTuner(BaseTuner):
         if folder.oracle_file.exists():
             # KerasTuner loads the state only if this file, which holds nothing, is there.
             write_json(folder.tuner_dir / f"{worker}.json", {})
-        super().__init__(oracle, directory=str(folder.path), project_name=folder.tuner_dir.name)
+        with contextlib.redirect_stdout(io.StringIO()):
+            super().__init__(oracle, directory=str(folder.path), project_name=folder.tuner_dir.name)
 
     def pre_create_trial(self) -> None:
         """Waits a moment when the last question was answered with "wait"."""
