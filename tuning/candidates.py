@@ -86,7 +86,7 @@ class ClassifierHyperModel(keras_tuner.HyperModel):
 
     def count_parameters(self, model: ModelConfig) -> int:
         """Trainable parameters, the number of the paper's Table 1."""
-        same_size = {"num_iterations": 1, "embedding_dropout": 0.0, "dropout": 0.0}
+        same_size: dict[str, Any] = {"num_iterations": 1, "embedding_dropout": 0.0, "dropout": 0.0}
         same_size |= {"head_dropout": 0.0, "initial_scale": "none"}
         words = self.vocabulary_size if model.train_embeddings else 2
         return _count(self._network, model.replace(vocabulary_size=words, **same_size))

@@ -144,11 +144,8 @@ class Guarded(keras_tuner.Oracle):
     def reload(self) -> None:
         """Reads the state; a trial that was written a moment before the state joins the queue."""
         super().reload()
-        self._retry_queue = [
-            trial_id
-            for trial_id in self._retry_queue
-            if self.trials[trial_id].status == TrialStatus.RUNNING
-        ]
+        ended = [key for key, one in self.trials.items() if one.status != TrialStatus.RUNNING]
+        self._retry_queue[:] = [key for key in self._retry_queue if key not in ended]
         queued = [
             trial_id
             for trial_id, trial in sorted(self.trials.items())

@@ -1,1 +1,1 @@
-"""Training: data as numbers, the paper's optimizers, `fit` with a state that can be resumed, runs."""
+"""Training: data as numbers, the paper's optimizers, `fit` with a state that can be resumed."""
