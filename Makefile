@@ -8,7 +8,7 @@ READY := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-browser lint types pytest clean help
+.PHONY: demo test test-all test-browser lint types pytest clean help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
@@ -34,6 +34,10 @@ types: $(READY)
 	$(BIN)/mypy
 
 pytest: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/browser -m "not slow"
+
+# With the tests that take long and repeat in another form what a quicker one shows.
+test-all: lint types
 	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/browser
 
 # Needs Debian's chromium, which it does not install; without it the tests are skipped and say so.

@@ -6,6 +6,8 @@ import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Two test processes share two cores.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +22,28 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("quick")
+
+# Left to `make test-all`, because a quicker test shows the same in another form.
+SLOW = (
+    "test_commands.py::test_seeds_resume_and_compare",
+    "test_export_saved_model.py::test_every_encoder_is_exported[bilstm",
+    "test_export_verify.py::test_all_ways_agree[pair]",
+    "test_inspection.py::test_the_command_line_inspects_pairs_and_compares",
+    "test_models.py::test_mixed_precision[bilstm",
+    "test_models.py::test_xla_agrees_and_trains[bilstm",
+    "test_models.py::test_xla_agrees_and_trains[self-attention-packed]",
+    "test_training.py::test_the_same_seed_trains_the_same_and_another_does_not",
+    "test_tuning_processes.py::test_chief_and_workers",
+    "test_tuning_search.py::test_hyperband_goes_on_with_the_run_it_promotes",
+    "test_tuning_search.py::test_pairs_and_a_process_that_keeps_dying",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Marks the tests of `SLOW`."""
+    for item in items:
+        if any(name in item.nodeid for name in SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from tuning.settings import SearchFolder
 DEADLINE = 400.0
 """Seconds until a test gives up; on two idle cores everything here takes a tenth of that."""
 
-EPOCHS = 15
+EPOCHS = 6
 """Of a trial: enough for a kill to hit the middle."""
 
 ROOT = Path(__file__).parent.parent

@@ -19,6 +19,7 @@ import keras_tuner
 from keras_tuner import oracles as kt
 from keras_tuner.engine.trial import Trial, TrialStatus
 
+from dsa_keras.errors import ConfigError
 from dsa_keras.files import write_json
 from tuning.candidates import ClassifierHyperModel
 from tuning.clock import Clock
@@ -355,4 +356,10 @@ def build_oracle(
             factor=HYPERBAND_FACTOR,
         )
     kinds = {"random": RandomOracle, "grid": GridOracle, "bayesian": BayesianOracle}
-    return kinds[settings.tuner](settings, hypermodel, folder, clock, max_trials=None)
+    try:
+        return kinds[settings.tuner](settings, hypermodel, folder, clock, max_trials=None)
+    except ImportError as error:
+        raise ConfigError(
+            f"the tuner {settings.tuner} cannot start ({error})",
+            hint="Install what it needs: pip install scikit-learn scipy",
+        ) from None
