@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import keras
+import numpy as np
 import pytest
 from exported import CASES, case, random_run
 from hypothesis import given

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import keras
+import numpy as np
 import pytest
 from exported import CASES, case, random_run
 
