@@ -109,23 +109,15 @@ def measure(task: str, data_dir: str, steps: int, repetitions: int) -> dict[str,
             result[name]["words_per_second"].append(round(speed))
     for row in result.values():
         row["median_words_per_second"] = statistics.median(row["words_per_second"])
-    lengths = [batch[0]["word_ids"].shape[1] for batch in packed(prepared, size)]
-    whole = packed(prepared, size)
     begin = time.perf_counter()
-    count = sum(1 for _ in whole)
+    rows = [(words, positions) for _, _, words, positions in packed(prepared, size)]
     result["pipeline"] = {
-        "batches_per_second": count / (time.perf_counter() - begin),
-        "batches": count,
-        "distinct_lengths": len(set(lengths)),
-        "share_of_an_epoch": prepared_share(prepared, size),
+        "batches_per_second": len(rows) / (time.perf_counter() - begin),
+        "batches": len(rows),
+        "distinct_lengths": len({length for _, length in rows}),
+        "share_of_an_epoch": sum(words for words, _ in rows) / sum(length for _, length in rows),
     }
     return result
-
-
-def prepared_share(prepared: Prepared, batch_size: int) -> float:
-    """Real words over positions, in a whole epoch."""
-    rows = list(packed(prepared, batch_size))
-    return sum(row[2] for row in rows) / sum(row[3] for row in rows)
 
 
 def same_loss(data_dir: str) -> dict[str, float]:
@@ -163,12 +155,13 @@ def _unpacked(inputs: dict[str, Any]) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--tasks", nargs="+", default=["sst2", "sst5", "snli"])
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write results/batches.json")
     options = parser.parse_args()
     result: dict[str, Any] = {"provenance": provenance()}
-    for task in ("sst2", "sst5", "snli"):
+    for task in options.tasks:
         result[task] = measure(task, options.data_dir, options.steps, options.repetitions)
         for form in ("padded", "buckets", "packed"):
             row = result[task][form]

@@ -16,7 +16,7 @@ from dsa_keras.commands.cli import (
     load_tensorflow,
     run_command,
 )
-from dsa_keras.commands.train import TASKS, _add_data_options
+from dsa_keras.commands.train import TASKS, add_data_options
 from dsa_keras.commands.train_settings import data_options
 from dsa_keras.config import ENCODERS
 from dsa_keras.errors import ConfigError
@@ -113,7 +113,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--max-minutes", type=float, metavar="X", help="of searching, all sessions together"
     )
     parser.add_argument("--encoder", choices=ENCODERS, help="search with this one only")
-    _add_data_options(parser)
+    add_data_options(parser)
     add_hyper_parameters(parser)
 
 

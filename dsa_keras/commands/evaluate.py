@@ -12,6 +12,7 @@ from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.files import write_json
 
 if TYPE_CHECKING:
+    from dsa_keras.data.dataset import Split
     from dsa_keras.sentence_model import SentenceModel
     from dsa_keras.training.evaluation import Evaluation
 
@@ -64,6 +65,13 @@ def evaluate_split(
     model: SentenceModel, run_dir: Path, split: str, data_dir: str | None = None
 ) -> Evaluation:
     """Scores a model on a split of the data of its run, and keeps the figures in the folder."""
+    evaluation = model.evaluate(run_split(model, split, data_dir), show_progress_bar=True)
+    write_json(run_dir / f"evaluation-{split}.json", {"split": split, **evaluation.to_dict()})
+    return evaluation
+
+
+def run_split(model: SentenceModel, split: str, data_dir: str | None) -> Split:
+    """A split of the data that a model was trained with, checked to be of the same classes."""
     from dsa_keras.data.registry import load_dataset
 
     config = model.config
@@ -83,6 +91,4 @@ def evaluate_split(
             where=config.task,
             hint=f"It has {', '.join(dataset.splits)}: choose with --split",
         )
-    evaluation = model.evaluate(dataset[split], show_progress_bar=True)
-    write_json(run_dir / f"evaluation-{split}.json", {"split": split, **evaluation.to_dict()})
-    return evaluation
+    return dataset[split]

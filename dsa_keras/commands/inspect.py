@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsa_keras.commands.cli import example, load_tensorflow
-from dsa_keras.errors import ConfigError, DataError
+from dsa_keras.commands.evaluate import run_split
+from dsa_keras.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dsa_keras.data.dataset import Dataset
     from dsa_keras.sentence_model import SentenceModel
 
 _EXAMPLE = """
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     model = dsa_keras.load(args.run_dir)
     check_attends(model.config.model.encoder)
     compared = _compared(args.compare, model)
-    split = _data(model, args.split, args.data_dir)[args.split]
+    split = run_split(model, args.split, args.data_dir)
     source = f"{model.config.task} {args.split}"
     found = inspect_model(
         model,
@@ -107,26 +107,3 @@ def _compared(path: Path | None, model: SentenceModel) -> tuple[str, SentenceMod
             hint="Compare with a run on the same data",
         )
     return other.config.model.encoder, other
-
-
-def _data(model: SentenceModel, split: str, data_dir: str | None) -> Dataset:
-    from dsa_keras.data.registry import load_dataset
-
-    config = model.config
-    dataset = load_dataset(
-        config.task, data_dir or config.data["data_dir"], **config.data["options"]
-    )
-    if dataset.class_names != config.class_names:
-        raise ConfigError(
-            f"the classes of the data are {', '.join(dataset.class_names)}, those of the run "
-            f"{', '.join(config.class_names)}",
-            where=data_dir or config.task,
-            hint="Give the data that the run was trained with",
-        )
-    if split not in dataset.splits or not len(dataset[split]):
-        raise DataError(
-            f"the data has no {split} split",
-            where=config.task,
-            hint=f"It has {', '.join(dataset.splits)}: choose with --split",
-        )
-    return dataset

@@ -61,7 +61,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seeds", type=int, metavar="N", help="train N runs, DIR-seed0 and so on")
     parser.add_argument("--resume", action="store_true", help="go on from the last finished epoch")
     parser.add_argument("--force", action="store_true", help="overwrite an old run in the folder")
-    _add_data_options(parser)
+    add_data_options(parser)
     machine = parser.add_argument_group("how it runs")
     machine.add_argument(
         "--jit", choices=("auto", "on", "off"), help="XLA; auto (default): on with a GPU"
@@ -86,7 +86,8 @@ def add_parser(commands: Any) -> None:
     add_hyper_parameters(parser)
 
 
-def _add_data_options(parser: argparse.ArgumentParser) -> None:
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say which data to train on."""
     data = parser.add_argument_group("data")
     data.add_argument("--data-dir", metavar="DIR", help="folder (or archive) of the data")
     data.add_argument(
