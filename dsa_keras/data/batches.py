@@ -8,7 +8,7 @@ is encoded once. The row is padded to a multiple of `LENGTH_MULTIPLE`, which lea
 shapes.
 
 Measured on real SST phrases and SNLI pairs by `benchmarks/batches.py`; its figures are in
-`results/batches.json`.
+`results/batches.md`.
 """
 
 from __future__ import annotations
