@@ -8,6 +8,8 @@ import keras
 from keras import ops
 
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
+from dsa_keras.layers.convolution import WordConvolution
+from dsa_keras.layers.dropout import WordDropout
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -54,8 +56,8 @@ class CompositeFunction(keras.layers.Layer):
         if kernel_size == 1:
             self._convolution = keras.layers.Dense(filters, **options)
         else:
-            self._convolution = keras.layers.Conv1D(filters, kernel_size, padding="same", **options)
-        self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+            self._convolution = WordConvolution(filters, kernel_size, **options)
+        self._dropout = WordDropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
         """Creates the kernel and the bias."""
@@ -63,11 +65,9 @@ class CompositeFunction(keras.layers.Layer):
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Computes h(inputs); see the class."""
-        x = self._dropout(self._convolution(inputs), training=training)
-        x = ops.leaky_relu(x, self.negative_slope)
-        if mask is None:
-            return x
-        return x * ops.expand_dims(ops.cast(mask, x.dtype), -1)
+        x = ops.leaky_relu(self._convolution(inputs), self.negative_slope)
+        # LeakyReLU(s x) = s LeakyReLU(x) for every s >= 0, so dropout can wait for the mask.
+        return self._dropout(x, mask=mask, training=training)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """None: the blocks pass the mask on, and the convolutions inside would only drop it."""

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from dsa_keras.layers.checks import REGISTERED_PACKAGE, dropout_rate, positive_integer
+from dsa_keras.layers.dropout import WordDropout
 from dsa_keras.layers.initializers import HeDropout
 
 
@@ -75,7 +76,7 @@ class MLPHead(keras.layers.Layer):
                     name=f"batch_norm{number}",
                 )
             )
-            self._dropouts.append(keras.layers.Dropout(self.dropout, dtype=self.dtype_policy))
+            self._dropouts.append(WordDropout(self.dropout, dtype=self.dtype_policy))
             self._hidden.append(
                 keras.layers.Dense(
                     self.hidden_units,

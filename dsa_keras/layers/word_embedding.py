@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from dsa_keras.layers.checks import REGISTERED_PACKAGE, dropout_rate, positive_integer
+from dsa_keras.layers.dropout import WordDropout
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -58,7 +59,7 @@ class WordEmbedding(keras.layers.Layer):
         self.dimension = positive_integer("dimension", dimension)
         self.dropout = dropout_rate("dropout", dropout)
         self.train_vectors = train_vectors
-        self._dropout = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy)
+        self._dropout = WordDropout(self.dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
         """Creates the table, uniformly random until vectors are assigned."""
@@ -86,8 +87,7 @@ class WordEmbedding(keras.layers.Layer):
         table = self.vectors.value
         x = _look_up(tf.identity(table), ids) if self.train_vectors else tf.gather(table, ids)
         x = ops.cast(x, self.compute_dtype)
-        x = x * ops.expand_dims(ops.cast(ids != 0, x.dtype), -1)
-        return self._dropout(x, training=training)
+        return self._dropout(x, mask=ids != 0, training=training)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """True where there is a word."""

@@ -63,6 +63,24 @@ class AdamL2(_CoupledL2, keras.optimizers.Adam):
 class AdadeltaL2(_CoupledL2, keras.optimizers.Adadelta):
     """Adadelta with coupled L2, as PyTorch's `Adadelta(weight_decay=l2)`."""
 
+    def update_step(self, grad: Any, variable: Any, learning_rate: Any) -> None:
+        """Keras's update as one operation, which reads and writes every weight once."""
+        number = self._get_variable_index(variable)
+        tf.raw_ops.ResourceApplyAdadelta(
+            var=_handle(variable),
+            accum=_handle(self._accumulated_grads[number]),
+            accum_update=_handle(self._accumulated_delta_vars[number]),
+            lr=tf.cast(learning_rate, variable.dtype),
+            rho=tf.cast(self.rho, variable.dtype),
+            epsilon=tf.cast(self.epsilon, variable.dtype),
+            grad=tf.cast(grad, variable.dtype),
+        )
+
+
+def _handle(variable: Any) -> Any:
+    """TensorFlow's name of a variable, whether Keras has wrapped it or not."""
+    return (variable.value if isinstance(variable, keras.Variable) else variable).handle
+
 
 def build_optimizer(config: TrainingConfig) -> keras.optimizers.Optimizer:
     """The optimizer that a config asks for."""
