@@ -55,7 +55,7 @@ def padded(prepared: Prepared, batch_size: int, buckets: bool) -> Iterator[Batch
 
 def packed(prepared: Prepared, batch_size: int) -> Iterator[Batch]:
     """The form that the package trains with."""
-    for inputs, labels in packed_batches(prepared, batch_size, separator=2, seed=0):
+    for inputs, labels in packed_batches(prepared, batch_size, seed=0):
         ids = inputs["word_ids"].numpy()
         words = int((ids > 0).sum())
         yield inputs, labels.numpy(), words, ids.size
@@ -137,7 +137,7 @@ def same_loss(data_dir: str) -> dict[str, float]:
         model = build_classifier(config)
         twin = compiled(pack_classifier(model) if form == "packed" else model, "sst2")
         total = 0.0
-        for inputs, labels in packed_batches(prepared, training.batch_size, separator=2, seed=0):
+        for inputs, labels in packed_batches(prepared, training.batch_size, seed=0):
             fed: Any = inputs if form == "packed" else _unpacked(inputs)
             total += float(twin.train_on_batch(fed, labels)) * len(labels)
             twin.reset_metrics()

@@ -47,7 +47,7 @@ def pad(rows, extra=0):
     return np.array([[*row, *[0] * (longest - len(row))] for row in rows], dtype="int32")
 
 
-def pack(rows, num_rows=1, gap=2, tail=0):
+def pack(rows, num_rows=1, gap=0, tail=0):
     """Packed ids, segment ids, and the index of each sentence through all rows."""
     parts = [rows[start::num_rows] for start in range(num_rows)]
     ids = [[word for one in part for word in [*one, *[0] * gap]] for part in parts]

@@ -22,6 +22,8 @@ from dsa_keras.layers import (
     TracedAttention,
     UnpackWords,
     WordCompression,
+    WordConvolution,
+    WordDropout,
     WordEmbedding,
 )
 from dsa_keras.layers.composite import CompositeFunction
@@ -45,6 +47,13 @@ CASES = {
         WORDS,
         {"masked": True},
     ),
+    "dense-conv-block-packed": (
+        lambda **kw: DenseConvBlock(5, filters=2, first_filters=3, num_layers=2, **kw),
+        WORDS,
+        {"arguments": {"segment_ids": SEGMENTS}},
+    ),
+    "word-convolution": (lambda **kw: WordConvolution(3, 3, **kw), WORDS, {}),
+    "word-dropout": (lambda **kw: WordDropout(0.5, **kw), WORDS, {}),
     "composite": (
         lambda **kw: CompositeFunction(3, 3, 0.2, 0.01, HeDropout(0.2), **kw),
         WORDS,
@@ -195,15 +204,16 @@ def test_dense_conv_block_is_equations_2_to_4(kernel_size, num_layers):
         assert not got[row, length:].any()
 
 
-def test_a_masked_gap_keeps_packed_sentences_apart():
+def test_segments_keep_packed_sentences_apart():
     layer = DenseConvBlock(5, filters=2, first_filters=3, num_layers=2)
     layer.build(WORDS.shape)
     layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
     one, two = WORDS[:1, :3], WORDS[1:2, :4]
-    gap = np.full((1, 2, 4), 8.0, dtype="float32")
-    packed = layer(np.concatenate([one, gap, two], axis=1), mask=[[1, 1, 1, 0, 0, 1, 1, 1, 1]])
+    packed = layer(np.concatenate([one, two], axis=1), segment_ids=[[1, 1, 1, 2, 2, 2, 2]])
     np.testing.assert_allclose(packed[:, :3], layer(one), atol=1e-6)
-    np.testing.assert_allclose(packed[:, 5:], layer(two), atol=1e-6)
+    np.testing.assert_allclose(packed[:, 3:], layer(two), atol=1e-6)
+    with pytest.raises(ValueError, match="`segment_ids` must have one entry per word"):
+        layer(one, segment_ids=[[1, 1]])
 
 
 def test_compression_gives_unit_vectors():

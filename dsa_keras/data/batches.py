@@ -1,11 +1,10 @@
 """From texts to the batches that train: tokenised once, then packed.
 
 A batch is random examples of all lengths whose distinct sentences lie one after another in one row
-(`word_ids`, `segment_ids`), with just enough empty positions between them to keep the convolutions
-apart; `index` says which sentence, or which two, each example is about. So a batch has the
-statistics of a plain random batch, almost no padding, and a premise that occurs three times in it
-is encoded once. The row is padded to a multiple of `LENGTH_MULTIPLE`, which leaves few distinct
-shapes.
+(`word_ids`, `segment_ids`); `index` says which sentence, or which two, each example is about. So a
+batch has the statistics of a plain random batch, almost no padding, and a premise that occurs three
+times in it is encoded once. The row is padded to a multiple of `LENGTH_MULTIPLE`, which leaves few
+distinct shapes. Nothing lies between sentences: the convolutions know where one ends.
 
 Measured on real SST phrases and SNLI pairs by `benchmarks/batches.py`; its figures are in
 `results/batches.md`.
@@ -155,7 +154,6 @@ def packed_batches(
     prepared: Prepared,
     batch_size: int,
     *,
-    separator: int,
     seed: int | None = None,
     epoch: Any = 0,
     length_multiple: int = LENGTH_MULTIPLE,
@@ -170,7 +168,6 @@ def packed_batches(
     Args:
         prepared: the examples.
         batch_size: examples in a batch, at most.
-        separator: empty positions between sentences: half of the largest kernel, rounded down.
         seed: shuffles with it; None keeps the order.
         epoch: number of the epoch, or a variable that holds it: each has an order of its own, which
             depends on seed and epoch only, so that training can go on after a stop.
@@ -199,7 +196,7 @@ def packed_batches(
         which, position = tf.unique(tf.reshape(index, [-1]))
         words = tf.ragged.range(tf.gather(starts, which), tf.gather(ends, which))
         words = words.with_flat_values(tf.gather(ids, words.flat_values))
-        inputs = pack(words, separator, length_multiple)
+        inputs = pack(words, length_multiple)
         inputs["index"] = tf.reshape(position, tf.shape(index))
         inputs["index"].set_shape([None, *index.shape[1:]])
         return inputs, tf.gather(all_labels, chosen)
@@ -214,29 +211,23 @@ def packed_batches(
     return dataset.apply(tf.data.experimental.assert_cardinality(count)).prefetch(4)
 
 
-def pack(sentences: Any, separator: int, length_multiple: int = 1) -> dict[str, Any]:
+def pack(sentences: Any, length_multiple: int = 1) -> dict[str, Any]:
     """Lays ragged word ids `(sentences, words)` into one row: `word_ids` and `segment_ids`.
 
-    >>> packed = pack(tf.ragged.constant([[7, 8], [9]]), separator=1)
+    >>> packed = pack(tf.ragged.constant([[7, 8], [9]]), length_multiple=4)
     >>> packed["word_ids"].numpy(), packed["segment_ids"].numpy()
-    (array([[7, 8, 0, 9, 0]], dtype=int32), array([[1, 1, 0, 2, 0]], dtype=int32))
+    (array([[7, 8, 9, 0]], dtype=int32), array([[1, 1, 2, 0]], dtype=int32))
     """
     import tensorflow as tf
 
-    count = sentences.nrows()
-    lengths = sentences.row_lengths() + separator
-    numbers = tf.repeat(tf.range(1, count + 1), lengths)
-    gaps = tf.zeros(tf.stack([count, separator]), sentences.dtype)
-    row = tf.concat([sentences, tf.RaggedTensor.from_tensor(gaps)], axis=1).flat_values
+    row, numbers = sentences.flat_values, sentences.value_rowids() + 1
     used = tf.size(row)
     # At least one position, for a batch in which no sentence has a word.
     length = tf.maximum(-(-used // length_multiple), 1) * length_multiple
     row, numbers = (
         tf.pad(tf.cast(values, tf.int32), [[0, length - used]]) for values in (row, numbers)
     )
-    # A word's id is never 0, so a position without a word is known by its id.
-    segments = tf.where(row > 0, numbers, 0)
-    return {"word_ids": tf.expand_dims(row, 0), "segment_ids": tf.expand_dims(segments, 0)}
+    return {"word_ids": tf.expand_dims(row, 0), "segment_ids": tf.expand_dims(numbers, 0)}
 
 
 def _word_graph(operation: Callable[[Any], Any], tokenizer: str) -> Callable[[Any], Any]:

@@ -6,7 +6,9 @@ padded word never changes a real one) and keeps no state but its weights.
 
 from dsa_keras.layers.compression import WordCompression
 from dsa_keras.layers.conv_max_pooling import ConvMaxPooling
+from dsa_keras.layers.convolution import WordConvolution
 from dsa_keras.layers.dense_conv_block import DenseConvBlock
+from dsa_keras.layers.dropout import WordDropout
 from dsa_keras.layers.dynamic_self_attention import DynamicSelfAttention, RoutingTrace
 from dsa_keras.layers.heuristic_matching import HeuristicMatching
 from dsa_keras.layers.initializers import HeDropout
@@ -30,5 +32,7 @@ __all__ = [
     "TracedAttention",
     "UnpackWords",
     "WordCompression",
+    "WordConvolution",
+    "WordDropout",
     "WordEmbedding",
 ]

@@ -63,9 +63,16 @@ class CompositeFunction(keras.layers.Layer):
         """Creates the kernel and the bias."""
         self._convolution.build(input_shape)
 
-    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
-        """Computes h(inputs); see the class."""
-        x = ops.leaky_relu(self._convolution(inputs), self.negative_slope)
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        same_sentence: Any = None,
+        training: bool | None = None,
+    ) -> Any:
+        """Computes h(inputs); `same_sentence` is that of `WordConvolution`."""
+        sees = {} if same_sentence is None else {"same_sentence": same_sentence}
+        x = ops.leaky_relu(self._convolution(inputs, **sees), self.negative_slope)
         # LeakyReLU(s x) = s LeakyReLU(x) for every s >= 0, so dropout can wait for the mask.
         return self._dropout(x, mask=mask, training=training)
 

@@ -18,22 +18,28 @@ class WordConvolution(keras.layers.Conv1D):
     k * filters)`, and the products are then added up, each shifted to its place. Weights and
     answers are those of `Conv1D(filters, kernel_size, padding="same")`; on a CPU the products run
     at the speed of a plain matrix product, forward and backward, where TensorFlow's convolutions of
-    one long row reach half of it or less.
+    one long row reach half of it or less. And sentences that lie side by side in a row can be kept
+    apart without empty positions between them.
 
     Args:
         filters: features out per word.
         kernel_size: k, words seen at once, odd.
         **kwargs: of `keras.layers.Conv1D`, but for strides, padding, groups, dilation and
             activation.
+
+    Call arguments:
+        inputs: words, `(batch, words, features)`.
+        same_sentence: from the function of this name; None if a row is one sentence.
     """
 
     def __init__(self, filters: int, kernel_size: int, **kwargs: Any) -> None:
         super().__init__(filters, kernel_size, padding="same", **kwargs)
         self.supports_masking = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any, same_sentence: Any = None) -> Any:
         """Convolves `(batch, words, features)` to `(batch, words, filters)`."""
-        return tf.nn.bias_add(_convolve(inputs, tf.convert_to_tensor(self.kernel)), self.bias)
+        convolved = _convolve(inputs, tf.convert_to_tensor(self.kernel), same_sentence)
+        return tf.nn.bias_add(convolved, self.bias)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this layer again."""
@@ -43,31 +49,62 @@ class WordConvolution(keras.layers.Conv1D):
         return config
 
 
-@tf.custom_gradient
-def _convolve(words: Any, kernel: Any) -> tuple[Any, Any]:
-    """The convolution and its gradient, which is two matrix products of the same shape."""
+def same_sentence(segment_ids: Any, kernel_size: int, dtype: Any) -> Any:
+    """1 where a word and the one that a part of the kernel sees from it are of one sentence.
+
+    >>> same_sentence([[1, 1, 2]], 3, "float32")[0].numpy()
+    array([[0., 1., 1.],
+           [1., 1., 0.],
+           [0., 1., 0.]], dtype=float32)
+
+    Args:
+        segment_ids: `(batch, words)`, equal for words of one sentence.
+        kernel_size: parts of the kernel, odd.
+        dtype: of the result, `(batch, words, kernel_size)`.
+    """
+    segment_ids = tf.convert_to_tensor(segment_ids)
+    length, half = tf.shape(segment_ids)[1], kernel_size // 2
+    around = tf.pad(segment_ids, [[0, 0], [half, half]], constant_values=-1)
+    parts = [around[:, part : part + length] == segment_ids for part in range(kernel_size)]
+    return tf.cast(tf.stack(parts, axis=-1), dtype)
+
+
+def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
+    """The convolution, with a gradient that is two matrix products of the same shape."""
     size, features, filters = kernel.shape
-    around = [[0, 0], [size // 2, size // 2], [0, 0]]
-    shape = tf.shape(words)
-    batch, length = shape[0], shape[1]
-    rows = tf.reshape(words, [-1, features])
-    parts = tf.reshape(tf.transpose(kernel, [1, 0, 2]), [features, size * filters])
-    products = tf.pad(tf.reshape(rows @ parts, tf.stack([batch, length, -1])), around)
-    convolved = tf.add_n(
-        [
+    half = size // 2
+    around = [[0, 0], [half, half], [0, 0]]
+
+    def within_sentence(values: Any, part: int) -> Any:
+        if same_sentence is None or part == half:
+            return values
+        return values * same_sentence[:, :, part : part + 1]
+
+    @tf.custom_gradient
+    def convolve(words: Any, kernel: Any) -> tuple[Any, Any]:
+        shape = tf.shape(words)
+        length = shape[1]
+        rows = tf.reshape(words, [-1, features])
+        parts = tf.reshape(tf.transpose(kernel, [1, 0, 2]), [features, size * filters])
+        products = tf.reshape(rows @ parts, tf.stack([shape[0], length, size * filters]))
+        products = tf.pad(products, around)
+        seen = [
             products[:, part : part + length, part * filters : (part + 1) * filters]
             for part in range(size)
         ]
-    )
+        convolved = tf.add_n([within_sentence(one, part) for part, one in enumerate(seen)])
 
-    def gradient(upstream: Any) -> tuple[Any, Any]:
-        upstream = tf.pad(upstream, around)
-        shifted = tf.concat(
-            [upstream[:, part : part + length] for part in reversed(range(size))], axis=-1
-        )
-        shifted = tf.reshape(shifted, [-1, size * filters])
-        by_words = tf.reshape(tf.matmul(shifted, parts, transpose_b=True), shape)
-        by_parts = tf.reshape(tf.matmul(rows, shifted, transpose_a=True), [features, size, filters])
-        return by_words, tf.transpose(by_parts, [1, 0, 2])
+        def gradient(upstream: Any) -> tuple[Any, Any]:
+            back = [tf.pad(within_sentence(upstream, part), around) for part in range(size)]
+            shifted = tf.concat(
+                [one[:, size - 1 - part :][:, :length] for part, one in enumerate(back)], axis=-1
+            )
+            shifted = tf.reshape(shifted, [-1, size * filters])
+            by_words = tf.reshape(tf.matmul(shifted, parts, transpose_b=True), shape)
+            by_parts = tf.matmul(rows, shifted, transpose_a=True)
+            by_parts = tf.reshape(by_parts, [features, size, filters])
+            return by_words, tf.transpose(by_parts, [1, 0, 2])
 
-    return convolved, gradient
+        return convolved, gradient
+
+    return convolve(words, kernel)

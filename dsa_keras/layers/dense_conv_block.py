@@ -9,6 +9,7 @@ from keras import ops
 
 from dsa_keras.layers.checks import (
     REGISTERED_PACKAGE,
+    check_per_word,
     dropout_rate,
     odd_integer,
     positive_integer,
@@ -17,6 +18,7 @@ from dsa_keras.layers.checks import (
     zero_masked,
 )
 from dsa_keras.layers.composite import CompositeFunction
+from dsa_keras.layers.convolution import same_sentence
 from dsa_keras.layers.initializers import HeDropout
 
 
@@ -35,8 +37,10 @@ class DenseConvBlock(keras.layers.Layer):
 
     **Masking.** Masked words are set to zero before every convolution and in the output, so that a
     word's vector depends on the real words around it only: the same alone, in a batch, under any
-    padding. Words packed one sentence after another need no other treatment than `(kernel_size - 1)
-    / 2` masked positions between sentences. The mask passes through to the next layer.
+    padding. The mask passes through to the next layer.
+
+    **Packed words.** With `segment_ids` a row holds several sentences one after another, and no
+    word sees one of another sentence; see `DynamicSelfAttention`.
 
     Args:
         kernel_size: k, words seen at once by each dense layer; odd.
@@ -51,6 +55,7 @@ class DenseConvBlock(keras.layers.Layer):
     Call arguments:
         inputs: words, `(batch, words, d_0)`.
         mask: `(batch, words)`, bool, int or float; false where there is no word.
+        segment_ids: `(batch, words)`, whole numbers; see packed words.
         training: whether dropout is on.
 
     Output shape:
@@ -107,15 +112,26 @@ class DenseConvBlock(keras.layers.Layer):
             fed = self.first_filters + (number - 1) * self.filters if number else features
             h.build((batch, words, fed))
 
-    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        segment_ids: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         """Computes Phi_k(inputs); see the class."""
         words_shape(self, inputs.shape)
         if mask is not None:
             mask = word_flags("mask", mask, inputs)
+        sees = {}
+        if segment_ids is not None and self.kernel_size > 1:
+            segment_ids = ops.cast(segment_ids, "int32")
+            check_per_word("segment_ids", segment_ids, inputs)
+            sees["same_sentence"] = same_sentence(segment_ids, self.kernel_size, inputs.dtype)
         first, *dense = self._layers_h
         features = first(zero_masked(inputs, mask), mask=mask, training=training)
         for h in dense:
-            new = h(features, mask=mask, training=training)
+            new = h(features, mask=mask, training=training, **sees)
             features = ops.concatenate([new, features], axis=-1)
         return features
 

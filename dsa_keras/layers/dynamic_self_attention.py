@@ -53,10 +53,10 @@ class DynamicSelfAttention(AttentionLayer):
     Softmax and sums stay in float32 under mixed precision.
 
     **Packed words.** With `segment_ids` the rows hold several sentences one after another: in each
-    row, positions of its first sentence hold 1, of its second 2 and so on, and 0 marks separators
-    and padding. The softmax runs per sentence and there is one vector per sentence: `(rows,
-    segments, num_attentions * units)`. A segment that does not occur gives the zero vector. Padded
-    or packed, the weights of the layer are the same and so are the answers.
+    row, positions of its first sentence hold 1, of its second 2 and so on, and 0 marks padding
+    (which may lie anywhere). The softmax runs per sentence and there is one vector per sentence:
+    `(rows, segments, num_attentions * units)`. A segment that does not occur gives the zero vector.
+    Padded or packed, the weights of the layer are the same and so are the answers.
 
     Args:
         units: d_o, size of each attention's vector.

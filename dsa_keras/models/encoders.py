@@ -52,8 +52,7 @@ def pack_encoder(encoder: keras.Model) -> keras.Model:
     """The same encoder on packed words: shares the layers, and so the weights, of `encoder`.
 
     Its inputs are `word_ids` and `segment_ids`, both `(rows, words)`, in the convention of
-    `DynamicSelfAttention`, with at least (k - 1) / 2 positions of id 0 and segment 0 between
-    sentences, where k is the largest kernel; and `index`, which only says by its number of entries
+    `DynamicSelfAttention`; and `index`, which only says by its number of entries
     how many segments a row has at most. Encoders that cannot read packed words (BiLSTM, CNN) unpack
     them first, which XLA cannot compile.
 
@@ -171,7 +170,8 @@ def _encode(
     blocks = [layer for layer in layers.values() if isinstance(layer, DenseConvBlock)]
     if blocks:
         x0 = layers["embedding"](word_ids)
-        xc = layers["compression"]([*(block(x0) for block in blocks), x0])
+        apart = {"segment_ids": segment_ids} if packed else {}
+        xc = layers["compression"]([*(block(x0, **apart) for block in blocks), x0])
         return layers[ATTENTION](xc, **packed)
     if packed:
         word_ids = UnpackWords(name="unpack")(word_ids, **packed)

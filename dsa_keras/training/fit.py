@@ -149,7 +149,6 @@ class _Fit:
         self.run, self.config, self.prepared, self.model = run, config, prepared, model
         self.strategy, self.options, self.after_epoch = strategy, options, after_epoch
         self.replicas = strategy.num_replicas_in_sync
-        self.separator = max(config.model.kernel_sizes) // 2
         # XLA compiles anew for every length, so it gets fewer of them.
         self.multiple = 256 if jit else LENGTH_MULTIPLE
         self.schedule = Schedule(config.training)
@@ -209,7 +208,6 @@ class _Fit:
         return packed_batches(
             self.prepared[split],
             self.config.training.batch_size,
-            separator=self.separator,
             length_multiple=self.multiple,
             groups=self.replicas if shuffled else 1,
             **order,

@@ -1,0 +1,118 @@
+"""Convolution as a matrix product, and dropout together with the mask."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsa_keras.layers import WordConvolution, WordDropout
+from dsa_keras.layers.convolution import same_sentence
+
+
+def value_and_gradients(convolve, words, kernel):
+    """The result, and the gradient of its square's sum by words and kernel."""
+    with tf.GradientTape() as tape:
+        tape.watch([words, kernel])
+        result = convolve(words, kernel)
+        loss = tf.reduce_sum(result**2)
+    return [result, *tape.gradient(loss, [words, kernel])]
+
+
+def layer_of(kernel, **arguments):
+    """WordConvolution as a function of words and kernel."""
+
+    def convolve(words, weights):
+        layer = WordConvolution(kernel.shape[2], kernel.shape[0], use_bias=True)
+        layer.build(words.shape)
+        layer.kernel.assign(kernel)
+        with keras.StatelessScope(state_mapping=[(layer.kernel, weights)]):
+            return layer(words, **arguments)
+
+    return convolve
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    rows=st.integers(1, 3),
+    length=st.integers(1, 6),
+    features=st.integers(1, 4),
+    filters=st.integers(1, 3),
+    size=st.sampled_from([1, 3, 5, 7]),
+)
+def test_value_and_gradients_are_those_of_tensorflow(rows, length, features, filters, size):
+    random = np.random.default_rng(rows + 7 * length)
+    words = tf.constant(random.normal(size=(rows, length, features)), tf.float32)
+    kernel = tf.constant(random.normal(size=(size, features, filters)), tf.float32)
+    got = value_and_gradients(layer_of(kernel), words, kernel)
+    expected = value_and_gradients(
+        lambda words, kernel: tf.nn.conv1d(words, kernel, 1, "SAME"), words, kernel
+    )
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3, rtol=1e-4)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.sampled_from([3, 5]))
+def test_sentences_side_by_side_are_as_if_alone(lengths, size):
+    random = np.random.default_rng(sum(lengths))
+    kernel = tf.constant(random.normal(size=(size, 2, 3)), tf.float32)
+    words = tf.constant(random.normal(size=(1, sum(lengths), 2)), tf.float32)
+    segments = np.repeat(np.arange(len(lengths)) + 1, lengths)[np.newaxis]
+    flags = same_sentence(segments, size, "float32")
+    got = value_and_gradients(layer_of(kernel, same_sentence=flags), words, kernel)
+
+    def one_by_one(words, kernel):
+        parts = [tf.nn.conv1d(one, kernel, 1, "SAME") for one in tf.split(words, lengths, axis=1)]
+        return tf.concat(parts, axis=1)
+
+    for one, other in zip(got, value_and_gradients(one_by_one, words, kernel), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_convolution_has_the_weights_of_keras_own():
+    ours, keras_own = WordConvolution(4, 3), keras.layers.Conv1D(4, 3, padding="same")
+    words = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
+    ours.build(words.shape)
+    keras_own.build(words.shape)
+    ours.set_weights([np.random.default_rng(1).normal(size=w.shape) for w in ours.get_weights()])
+    keras_own.set_weights(ours.get_weights())
+    np.testing.assert_allclose(ours(words), keras_own(words), atol=1e-5)
+
+
+# Dropout.
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.4, 0.5])
+def test_dropout_keeps_the_share_and_the_mean(rate):
+    dropped = WordDropout(rate)(np.ones((50, 40, 75), "float32"), training=True).numpy()
+    assert np.unique(dropped).size == 2
+    # 150,000 decisions: five standard deviations are 0.0065 at most.
+    assert abs((dropped == 0).mean() - rate) < 0.0065
+    np.testing.assert_allclose(dropped.max(), 1 / (1 - rate), rtol=1e-4)
+
+
+def test_masked_words_are_zero_with_and_without_dropout():
+    layer, words = WordDropout(0.5), np.ones((2, 3, 40), "float32")
+    mask = tf.constant([[True, True, False], [False, True, False]])
+    for training in (False, True):
+        dropped = layer(words, mask=mask, training=training).numpy()
+        assert dropped[mask].any(axis=-1).all()
+        assert not dropped[~mask.numpy()].any()
+    np.testing.assert_array_equal(layer(words, training=False), words)
+
+
+def test_each_call_draws_anew_and_neighbours_are_independent():
+    layer, words = WordDropout(0.5), np.ones((1, 1, 100_001), "float32")
+    one, two = (layer(words, training=True).numpy().ravel() > 0 for _ in range(2))
+    assert 0.49 < (one == two).mean() < 0.51
+    # Two decisions come from one drawn number.
+    assert 0.49 < (one[:-1:2] == one[1::2]).mean() < 0.51
+
+
+def test_dropout_of_nothing_and_of_too_much():
+    words = np.ones((1, 2, 3), "float32")
+    np.testing.assert_array_equal(WordDropout(0.0)(words, training=True), words)
+    with pytest.raises(ValueError, match="`rate` must be at least 0 and below 1, got 1"):
+        WordDropout(1)
