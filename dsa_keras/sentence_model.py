@@ -1,15 +1,18 @@
 """A trained model as people use it: sentences in, vectors or labels out.
 
 Sentences are tokenised and looked up by the operations that are exported too. Each distinct
-sentence is encoded once, sorted by length so that a batch has hardly any padding, and what comes
-out is in the order of what came in. Nothing is changed by a call, so one model serves many threads.
+sentence is encoded once, sorted by length so that a batch has hardly any padding; what depends on a
+word alone is computed once for all sentences with that word (`dsa_keras.models.word_tables`); and
+what comes out is in the order of what came in. Nothing is changed by a call, so one model serves
+many threads.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,6 +24,7 @@ from dsa_keras.data.batches import Sentences, WordLookup, distinct
 from dsa_keras.data.dataset import Split, Text
 from dsa_keras.data.vocabulary import Vocabulary
 from dsa_keras.errors import ConfigError
+from dsa_keras.models import TabledEncoder, has_word_tables
 from dsa_keras.progress import progress_bar
 from dsa_keras.training.evaluation import Evaluation, confusion_matrix
 from dsa_keras.training.run import Run, RunConfig
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
 STREAM_CHUNK = 8192
 """Sentences of a stream that are held in memory at a time."""
 
-_MAX_POSITIONS = 65_536
+_MAX_POSITIONS = 4096
+_WINDOW = 65_536
+_WORTH_TABLES = 2048
 
 
 @dataclass(frozen=True)
@@ -232,10 +238,29 @@ class SentenceModel:
         words = self._look_up(sentences)
         vectors = np.empty((len(words), self.dimension), np.float32)
         with progress_bar(len(words), "encoding", show=show, unit=" sentences") as bar:
-            for which in length_batches(words, batch_size):
-                vectors[which] = self._encoder(tf.constant(words.padded(which))).numpy()
-                bar.update(len(which))
+            for window in _windows(words):
+                part, encode = self._prepared(words.chosen(window))
+                for which in length_batches(part, batch_size):
+                    vectors[window[which]] = encode(tf.constant(part.padded(which))).numpy()
+                    bar.update(len(which))
         return vectors
+
+    def _prepared(self, words: Sentences) -> tuple[Sentences, Callable[[Any], Any]]:
+        """Sentences, and what encodes them: by tables where words occur again and again."""
+        if len(words.ids) < _WORTH_TABLES or self._tabled is None:
+            return words, self._encoder
+        known, places = np.unique(words.ids, return_inverse=True)
+        if 2 * len(known) > len(places):
+            return words, self._encoder
+        make, encode = self._tabled
+        tables = make(tf.constant(np.concatenate([[0], known]), tf.int32))
+        rows = Sentences((places + 1).astype(np.int32), words.offsets)
+        return rows, lambda ids: encode(tables, ids)
+
+    @functools.cached_property
+    def _tabled(self) -> tuple[Any, Any] | None:
+        encoder = self.classifier.get_layer("encoder")
+        return TabledEncoder(encoder).functions() if has_word_tables(encoder) else None
 
     def _check_texts(self, texts: Sequence[Text]) -> None:
         if not self.is_pair:
@@ -266,10 +291,25 @@ def load(run_dir: str | os.PathLike[str]) -> SentenceModel:
     return SentenceModel(run.load_model(config), vocabulary, config)
 
 
+def _windows(sentences: Sentences) -> Iterator[np.ndarray]:
+    """Numbers of sentences, longest first, that have a table of words together.
+
+    A window has at most 65,536 words, unless it is a single sentence. So tables have some thousand
+    rows as a rule, and 32,768 at most (350 MB with the paper's sizes).
+    """
+    order = np.argsort(-sentences.lengths, kind="stable")
+    ends = np.cumsum(sentences.lengths[order])
+    start, done = 0, 0
+    while start < len(order):
+        end = max(start + 1, int(np.searchsorted(ends, done + _WINDOW, side="right")))
+        yield order[start:end]
+        start, done = end, int(ends[end - 1])
+
+
 def length_batches(sentences: Sentences, batch_size: int) -> Iterator[np.ndarray]:
     """Numbers of sentences of about the same length, longest first, in batches of bounded size.
 
-    A batch has at most `batch_size` sentences and, unless it is a single one, at most 65,536
+    A batch has at most `batch_size` sentences and, unless it is a single one, at most 4,096
     positions. The longest come first, so that what does not fit in memory fails at once.
     """
     order = np.argsort(-sentences.lengths, kind="stable")

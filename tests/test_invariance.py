@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from dsa_keras.models import (
     ENCODERS,
     ModelConfig,
+    TabledEncoder,
     build_classifier,
     build_encoder,
     build_pair_classifier,
+    has_word_tables,
     pack_classifier,
     pack_encoder,
 )
@@ -105,13 +107,28 @@ def test_a_sentence_has_one_vector(name, rows, extra, data):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-@given(rows=batches, num_rows=st.integers(1, 3), gap=st.integers(2, 4), tail=st.integers(0, 100))
+@given(rows=batches, num_rows=st.integers(1, 3), gap=st.integers(0, 2), tail=st.integers(0, 100))
 def test_a_packed_sentence_has_the_same_vector(name, rows, num_rows, gap, tail):
     together = encode(name)(pad(rows)).numpy()
     packed = pack(rows, num_rows, gap, tail)
     vectors = encode_packed(name)(packed).numpy()
     assert vectors.shape == (num_rows, len(rows), together.shape[-1])
     close(vectors.reshape(-1, together.shape[-1])[packed["index"]], together)
+
+
+@functools.cache
+def tabled(name):
+    return TabledEncoder(encoder_of(name)).functions()
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODERS if has_word_tables(encoder_of(name))])
+@given(rows=batches)
+def test_a_sentence_encoded_by_word_tables_has_the_same_vector(name, rows):
+    ids = pad(rows)
+    known, inverse = np.unique(np.append(0, ids.ravel()), return_inverse=True)
+    make, encode_by_tables = tabled(name)
+    places = inverse[1:].reshape(ids.shape).astype("int32")
+    close(encode_by_tables(make(known.astype("int32")), places), encode(name)(ids))
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -13,10 +13,12 @@ import dsa_keras
 from dsa_keras.data import load_dataset
 from dsa_keras.data.batches import Sentences
 from dsa_keras.errors import ConfigError, RunError
-from dsa_keras.sentence_model import STREAM_CHUNK, length_batches
+from dsa_keras.sentence_model import STREAM_CHUNK, _windows, length_batches
 
 UNITS = 64
 """Eight attentions of eight units each."""
+
+WORDS = ["the", "acting", "music", "is", "superb", "dull", "hardly", "lovely"]
 
 SENTENCES = [
     "the acting is superb",
@@ -172,6 +174,31 @@ def test_a_pair_model_wants_pairs(pair_model):
 def test_a_missing_run_is_told(tmp_path):
     with pytest.raises(RunError, match="no such run folder"):
         dsa_keras.load(tmp_path / "nothing")
+
+
+def test_many_sentences_have_the_vectors_of_few(model):
+    # Enough words for tables, and for more than one window of them.
+    texts = [f"{a} {b} the story is {a}" for a in WORDS for b in WORDS]
+    texts += [" ".join([one] * 500) for one in texts]
+    assert sum(len(text.split()) for text in texts) > 65_536
+    vectors = model.encode(texts)
+    for number in (0, 1, len(texts) // 2 - 1, len(texts) // 2, len(texts) - 1):
+        np.testing.assert_allclose(vectors[number], model.encode(texts[number]), atol=1e-5)
+
+
+def test_windows_are_bounded_and_complete():
+    lengths = np.array([5, 40_000, 0, 30_000, 70_000, 20_000, 3])
+    sentences = Sentences(np.zeros(lengths.sum(), np.int32), np.append(0, lengths.cumsum()))
+    found = [window.tolist() for window in _windows(sentences)]
+    assert found == [[4], [1], [3, 5, 0, 6, 2]]
+    assert list(_windows(Sentences(np.zeros(0, np.int32), np.zeros(1, np.int64)))) == []
+
+
+def test_chosen_sentences_keep_their_words():
+    sentences = Sentences(np.arange(6, dtype=np.int32), np.array([0, 2, 2, 5, 6]))
+    chosen = sentences.chosen([2, 1, 0, 2])
+    assert chosen.ids.tolist() == [2, 3, 4, 0, 1, 2, 3, 4]
+    assert chosen.lengths.tolist() == [3, 0, 2, 3]
 
 
 def test_batches_are_bounded_and_complete():

@@ -54,6 +54,13 @@ class Sentences:
         """Number of words of each sentence."""
         return np.diff(self.offsets)
 
+    def chosen(self, which: Sequence[int] | np.ndarray) -> Sentences:
+        """Some of the sentences, in the order asked for."""
+        lengths = self.lengths[which]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        moved = np.repeat(self.offsets[which] - offsets[:-1], lengths)
+        return Sentences(self.ids[np.arange(offsets[-1]) + moved], offsets)
+
     def padded(self, which: Sequence[int] | np.ndarray) -> np.ndarray:
         """The ids of some sentences, `(sentences, longest, at least 1)`, padded with 0."""
         lengths = self.lengths[which]

@@ -59,6 +59,16 @@ class CompositeFunction(keras.layers.Layer):
             self._convolution = WordConvolution(filters, kernel_size, **options)
         self._dropout = WordDropout(dropout, dtype=self.dtype_policy)
 
+    @property
+    def kernel(self) -> Any:
+        """The kernel's value: `(features, filters)`, or `(kernel_size, features, filters)`."""
+        return self._convolution.kernel.value
+
+    @property
+    def bias(self) -> Any:
+        """The bias's value."""
+        return self._convolution.bias.value
+
     def build(self, input_shape: Any) -> None:
         """Creates the kernel and the bias."""
         self._convolution.build(input_shape)

@@ -70,7 +70,7 @@ class WordCompression(keras.layers.Layer):
         self.dropout = dropout_rate("dropout", dropout)
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
-        self._h = CompositeFunction(
+        self.h = CompositeFunction(
             self.units,
             kernel_size=1,
             dropout=self.dropout,
@@ -82,7 +82,7 @@ class WordCompression(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         """Builds h^c for the features of all inputs together."""
-        self._h.build(words_shape(self, _joined(input_shape)))
+        self.h.build(words_shape(self, _joined(input_shape)))
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Computes the compressed words; see the class."""
@@ -93,10 +93,7 @@ class WordCompression(keras.layers.Layer):
         if mask is not None:
             mask = word_flags("mask", mask, inputs)
             inputs = zero_masked(inputs, mask)
-        x = self._h(inputs, mask=mask, training=training)
-        exact = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
-        square = ops.sum(ops.square(exact), axis=-1, keepdims=True)
-        return ops.cast(exact * ops.rsqrt(ops.maximum(square, 1e-12)), x.dtype)
+        return unit_vectors(self.h(inputs, mask=mask, training=training))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the words, which is the first one of a list."""
@@ -115,6 +112,13 @@ class WordCompression(keras.layers.Layer):
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def unit_vectors(words: Any) -> Any:
+    """Every word divided by its L2 norm; a zero word stays zero."""
+    exact = ops.cast(words, keras.backend.result_type(words.dtype, "float32"))
+    square = ops.sum(ops.square(exact), axis=-1, keepdims=True)
+    return ops.cast(exact * ops.rsqrt(ops.maximum(square, 1e-12)), words.dtype)
 
 
 def _joined(shape: Any) -> tuple[int | None, ...]:

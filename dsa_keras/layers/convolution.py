@@ -69,33 +69,53 @@ def same_sentence(segment_ids: Any, kernel_size: int, dtype: Any) -> Any:
     return tf.cast(tf.stack(parts, axis=-1), dtype)
 
 
+def all_parts(kernel: Any) -> Any:
+    """A kernel `(k, features, filters)` as one matrix, `(features, k * filters)`."""
+    size, features, filters = kernel.shape
+    return tf.reshape(tf.transpose(kernel, [1, 0, 2]), [features, size * filters])
+
+
+def shifted_sum(products: Any, kernel_size: int, same_sentence: Any = None) -> Any:
+    """Adds up the products of all parts, `(batch, words, k * filters)`, each at its place."""
+    length, half = tf.shape(products)[1], kernel_size // 2
+    products = tf.pad(products, [[0, 0], [half, half], [0, 0]])
+    filters = products.shape[-1] // kernel_size
+    return tf.add_n(
+        [
+            _within_sentence(
+                products[:, part : part + length, part * filters : (part + 1) * filters],
+                part,
+                same_sentence,
+            )
+            for part in range(kernel_size)
+        ]
+    )
+
+
+def _within_sentence(values: Any, part: int, same_sentence: Any) -> Any:
+    """The values, zero where the part of the kernel would see a word of another sentence."""
+    if same_sentence is None or part == same_sentence.shape[-1] // 2:
+        return values
+    return values * same_sentence[:, :, part : part + 1]
+
+
 def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
     """The convolution, with a gradient that is two matrix products of the same shape."""
     size, features, filters = kernel.shape
-    half = size // 2
-    around = [[0, 0], [half, half], [0, 0]]
-
-    def within_sentence(values: Any, part: int) -> Any:
-        if same_sentence is None or part == half:
-            return values
-        return values * same_sentence[:, :, part : part + 1]
+    around = [[0, 0], [size // 2, size // 2], [0, 0]]
 
     @tf.custom_gradient
     def convolve(words: Any, kernel: Any) -> tuple[Any, Any]:
         shape = tf.shape(words)
         length = shape[1]
-        rows = tf.reshape(words, [-1, features])
-        parts = tf.reshape(tf.transpose(kernel, [1, 0, 2]), [features, size * filters])
+        rows, parts = tf.reshape(words, [-1, features]), all_parts(kernel)
         products = tf.reshape(rows @ parts, tf.stack([shape[0], length, size * filters]))
-        products = tf.pad(products, around)
-        seen = [
-            products[:, part : part + length, part * filters : (part + 1) * filters]
-            for part in range(size)
-        ]
-        convolved = tf.add_n([within_sentence(one, part) for part, one in enumerate(seen)])
 
         def gradient(upstream: Any) -> tuple[Any, Any]:
-            back = [tf.pad(within_sentence(upstream, part), around) for part in range(size)]
+            back = [
+                tf.pad(_within_sentence(upstream, part, same_sentence), around)
+                for part in range(size)
+            ]
             shifted = tf.concat(
                 [one[:, size - 1 - part :][:, :length] for part, one in enumerate(back)], axis=-1
             )
@@ -105,6 +125,6 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
             by_parts = tf.reshape(by_parts, [features, size, filters])
             return by_words, tf.transpose(by_parts, [1, 0, 2])
 
-        return convolved, gradient
+        return shifted_sum(products, size, same_sentence), gradient
 
     return convolve(words, kernel)

@@ -92,7 +92,7 @@ class DenseConvBlock(keras.layers.Layer):
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
         sizes = [(self.first_filters, 1)] + [(self.filters, self.kernel_size)] * self.num_layers
-        self._layers_h = [
+        self.h = [
             CompositeFunction(
                 filters,
                 kernel_size,
@@ -108,7 +108,7 @@ class DenseConvBlock(keras.layers.Layer):
     def build(self, input_shape: Any) -> None:
         """Builds every h for the features it is fed."""
         batch, words, features = words_shape(self, input_shape)
-        for number, h in enumerate(self._layers_h):
+        for number, h in enumerate(self.h):
             fed = self.first_filters + (number - 1) * self.filters if number else features
             h.build((batch, words, fed))
 
@@ -128,7 +128,7 @@ class DenseConvBlock(keras.layers.Layer):
             segment_ids = ops.cast(segment_ids, "int32")
             check_per_word("segment_ids", segment_ids, inputs)
             sees["same_sentence"] = same_sentence(segment_ids, self.kernel_size, inputs.dtype)
-        first, *dense = self._layers_h
+        first, *dense = self.h
         features = first(zero_masked(inputs, mask), mask=mask, training=training)
         for h in dense:
             new = h(features, mask=mask, training=training, **sees)

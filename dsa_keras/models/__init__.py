@@ -10,17 +10,20 @@ from dsa_keras.config import (
 )
 from dsa_keras.models.classifiers import build_classifier, build_pair_classifier, pack_classifier
 from dsa_keras.models.encoders import assign_vectors, build_encoder, pack_encoder, trace_encoder
+from dsa_keras.models.word_tables import TabledEncoder, has_word_tables
 
 __all__ = [
     "ENCODERS",
     "PAPER_TASKS",
     "ModelConfig",
     "Preset",
+    "TabledEncoder",
     "TrainingConfig",
     "assign_vectors",
     "build_classifier",
     "build_encoder",
     "build_pair_classifier",
+    "has_word_tables",
     "pack_classifier",
     "pack_encoder",
     "preset",

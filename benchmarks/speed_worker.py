@@ -1,0 +1,262 @@
+"""One measurement of `benchmarks.speed`: reads a job's folder, prints seconds as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+Arrays = list[dict[str, np.ndarray]]
+
+
+class Job:
+    """What `benchmarks.speed` wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = json.loads((folder / "job.json").read_text())
+
+    def batches(self) -> Arrays:
+        """The batches in every form."""
+        batches: Arrays = [{} for _ in range(self.settings["batches"])]
+        with np.load(self.folder / "batches.npz") as file:
+            for name, value in file.items():
+                number, part = name.split("/")
+                batches[int(number)][part] = value
+        return batches
+
+    def weights(self, which: str) -> list[np.ndarray]:
+        """The `trainable` weights, or all (`weights`)."""
+        with np.load(self.folder / f"{which}.npz") as file:
+            return list(file.values())
+
+    def texts(self) -> list[str]:
+        """The sentences to encode."""
+        return json.loads((self.folder / "texts.json").read_text())
+
+    def sentences(self) -> list[np.ndarray]:
+        """The sentences to encode as word ids."""
+        with np.load(self.folder / "sentences.npz") as file:
+            return list(file.values())
+
+
+def timed(run: Callable[[], Any], warm: Callable[[], Any] | None = None) -> float:
+    (warm or run)()
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+# Ours.
+
+
+def keras_model(job: Job) -> Any:
+    from dsa_keras.config import ModelConfig
+    from dsa_keras.models import build_classifier, build_pair_classifier
+
+    build = build_pair_classifier if job.settings["is_pair"] else build_classifier
+    model = build(ModelConfig.from_dict(job.settings["model"]))
+    model.set_weights(job.weights("weights"))
+    return model
+
+
+def padded_inputs(batch: dict[str, np.ndarray]) -> Any:
+    if "padded1" not in batch:
+        return batch["padded0"]
+    return {"premise": batch["padded0"], "hypothesis": batch["padded1"]}
+
+
+def ours_train(job: Job, form: str) -> float:
+    import keras
+
+    from dsa_keras.config import preset
+    from dsa_keras.models import pack_classifier
+    from dsa_keras.training.optimizers import build_optimizer
+
+    batches = job.batches()
+    model = keras_model(job)
+    np.save(job.folder / "logits-ours.npy", model(padded_inputs(batches[0]), training=False))
+    if form == "packed":
+        model = pack_classifier(model)
+        names = ("index", "segment_ids", "word_ids")
+        feeds = [{name: batch[name] for name in names} for batch in batches]
+    else:
+        feeds = [padded_inputs(batch) for batch in batches]
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    optimizer = build_optimizer(preset(job.settings["recipe"]).training)
+    model.compile(optimizer, loss, jit_compile=False)
+
+    def epoch() -> None:
+        for inputs, batch in zip(feeds, batches, strict=True):
+            model.train_on_batch(inputs, batch["labels"])
+
+    return timed(epoch)
+
+
+def ours_encode(job: Job) -> float:
+    from dsa_keras.config import ModelConfig, preset
+    from dsa_keras.data.vocabulary import Vocabulary
+    from dsa_keras.sentence_model import SentenceModel
+    from dsa_keras.training.run import RunConfig
+
+    config = RunConfig(
+        task=job.settings["task"],
+        model=ModelConfig.from_dict(job.settings["model"]),
+        training=preset(job.settings["recipe"]).training,
+        class_names=tuple(job.settings["class_names"]),
+        is_pair=job.settings["is_pair"],
+    )
+    vocabulary = Vocabulary.load(job.folder / "vocabulary.txt")
+    model = SentenceModel(keras_model(job), vocabulary, config)
+    texts = job.texts()
+    return timed(lambda: model.encode(texts))
+
+
+def products(job: Job) -> float:
+    """The matrix products of a training step of mean length, as often as there are batches."""
+    import tensorflow as tf
+
+    from benchmarks.speed import products_per_word
+    from dsa_keras.config import ModelConfig
+
+    length = round(job.settings["positions"] / job.settings["batches"])
+    shapes = products_per_word(ModelConfig.from_dict(job.settings["model"]))
+    operands = [
+        (tf.random.normal((length, a)), tf.random.normal((a, b)), tf.random.normal((length, b)))
+        for a, b, _ in shapes
+    ]
+
+    def step() -> None:
+        for (words, kernel, upstream), (_, _, back) in zip(operands, shapes, strict=True):
+            tf.matmul(words, kernel)
+            tf.matmul(words, upstream, transpose_a=True)
+            if back:
+                tf.matmul(upstream, kernel, transpose_b=True)
+
+    def steps() -> None:
+        for _ in range(job.settings["batches"]):
+            step()
+
+    return timed(steps)
+
+
+# PyTorch's.
+
+
+def torch_model(job: Job) -> Any:
+    from benchmarks.torch_dsa import Classifier, copy_weights
+
+    settings, vectors = job.settings["model"], job.weights("weights")[0]
+    model = Classifier(
+        vectors,
+        settings["num_classes"],
+        settings["embedding_dropout"],
+        settings["dropout"],
+        settings["head_dropout"],
+        settings["num_hidden_layers"],
+        job.settings["is_pair"],
+    )
+    copy_weights(model, job.weights("trainable"))
+    return model
+
+
+def torch_train(job: Job, form: str, compiled: bool) -> float:
+    import torch
+
+    from dsa_keras.config import preset
+
+    model, batches = torch_model(job), job.batches()
+    recipe = preset(job.settings["recipe"]).training
+    ids = [
+        [torch.from_numpy(batch[name]) for name in ("padded0", "padded1") if name in batch]
+        for batch in batches
+    ]
+    packed = [
+        (
+            torch.from_numpy(batch["separated_ids"])[None],
+            torch.from_numpy(batch["separated_segments"])[None],
+            torch.from_numpy(batch["index"]).long(),
+            int(batch["separated_segments"].max()),
+        )
+        for batch in batches
+    ]
+    labels = [torch.from_numpy(batch["labels"]).long() for batch in batches]
+    model.eval()
+    with torch.no_grad():
+        logits = model.packed(*packed[0]) if form == "packed" else model(*ids[0])
+    np.save(job.folder / "logits-torch.npy", logits)
+    model.train()
+    call: Callable[..., Any] = model.packed if form == "packed" else model
+    if compiled:
+        call = torch.compile(call, dynamic=True)
+    feeds = packed if form == "packed" else ids
+    options = {"lr": recipe.learning_rate, "weight_decay": recipe.l2, "eps": recipe.epsilon}
+    weights = [one for one in model.parameters() if one.requires_grad]
+    if recipe.optimizer == "adam":
+        optimizer: Any = torch.optim.Adam(weights, **options)
+    else:
+        optimizer = torch.optim.Adadelta(weights, rho=recipe.rho, **options)
+
+    def epoch() -> None:
+        for feed, expected in zip(feeds, labels, strict=True):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(call(*feed), expected).backward()
+            optimizer.step()
+
+    return timed(epoch)
+
+
+def torch_encode(job: Job, form: str, compiled: bool) -> float:
+    import torch
+
+    from benchmarks.speed import padded
+    from dsa_keras.data.batches import Sentences
+    from dsa_keras.sentence_model import length_batches
+
+    encoder = torch_model(job).encoder.eval()
+    call: Callable[..., Any] = torch.compile(encoder, dynamic=True) if compiled else encoder
+    sentences = job.sentences()
+    if form == "sorted":
+        offsets = np.cumsum([0, *map(len, sentences)])
+        order = list(length_batches(Sentences(np.concatenate(sentences), offsets), 256))
+    else:
+        numbers = np.arange(len(sentences))
+        order = [numbers[start : start + 256] for start in range(0, len(numbers), 256)]
+    result = np.empty((len(sentences), 600), np.float32)
+
+    def encode(batches: list[np.ndarray]) -> None:
+        with torch.inference_mode():
+            for which in batches:
+                ids = torch.from_numpy(padded([sentences[one] for one in which]))
+                result[which] = call(ids).numpy()
+
+    return timed(lambda: encode(order), lambda: encode([*order[:3], order[-1]]))
+
+
+def main() -> None:
+    job, kind = Job(Path(sys.argv[1])), sys.argv[2]
+    form = kind.rsplit("-", 1)[1] if "-" in kind else ""
+    compiled = "compiled" in kind
+    if kind == "products":
+        seconds = products(job)
+    elif kind == "ours-encode":
+        seconds = ours_encode(job)
+    elif kind.startswith("ours"):
+        seconds = ours_train(job, form)
+    elif "train" in kind:
+        seconds = torch_train(job, form, compiled)
+    else:
+        seconds = torch_encode(job, form, compiled)
+    print(json.dumps({"seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()
