@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import subprocess
@@ -29,6 +30,9 @@ def provenance() -> dict[str, Any]:
         "commit": commit,
         "machine": {"processor": model, "cores": os.cpu_count(), "accelerators": "none"},
         "python": platform.python_version(),
+        "versions": {
+            name: importlib.metadata.version(name) for name in ("tensorflow", "keras", "numpy")
+        },
     }
 
 

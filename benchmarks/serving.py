@@ -17,10 +17,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -32,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import RESULTS, ROOT, provenance
 from dsa_keras.data import load_dataset
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import write_json
 
-ROOT = Path(__file__).parent.parent
-RESULT = ROOT / "results" / "serving.json"
+RESULT = RESULTS / "serving.json"
 CLIENTS = (1, 8, 64)
 Row = dict[str, str]
 Ask = Callable[[Row], Awaitable[None]]
@@ -245,15 +243,7 @@ def main() -> None:
             export_saved_model(args.run, folder)
         results = run(folder, args)
     if args.write:
-        packages = ("tensorflow", "keras", "aiohttp", "grpcio", "numpy")
-        report = {
-            "command": " ".join(["python", "-m", "benchmarks.serving", *sys.argv[1:]]),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-            "python": platform.python_version(),
-            "versions": {name: importlib.metadata.version(name) for name in packages},
-            **results,
-        }
-        write_json(RESULT, report)
+        write_json(RESULT, {"provenance": provenance(), **results})
         print(json.dumps({"written": RESULT.name}))
 
 

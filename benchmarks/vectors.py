@@ -14,18 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import platform
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common import RESULTS, provenance
 from dsa_keras.data.vectors import load_vectors
 from dsa_keras.files import write_json
 
-RESULT = Path(__file__).parent.parent / "results" / "vectors.json"
+RESULT = RESULTS / "vectors.json"
 
 
 def generate(path: Path, lines: int, dimension: int) -> None:
@@ -104,6 +103,7 @@ def run(lines: int, dimension: int, vocabulary: int, repetitions: int, folder: s
     medians = {name: np.median(values, axis=0) for name, values in times.items()}
     ratios = {name: medians[name] / medians["load"] for name in times if name != "load"}
     return {
+        "provenance": provenance(),
         "lines": lines,
         "dimension": dimension,
         "vocabulary": vocabulary,
@@ -114,11 +114,6 @@ def run(lines: int, dimension: int, vocabulary: int, repetitions: int, folder: s
         "speed_of_load_against": {name: value.round(3).tolist() for name, value in ratios.items()},
         "peak_megabytes_above_result": round(max(peaks), 1),
         "report": report.splitlines(),
-        "machine": {
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        },
     }
 
 

@@ -7,15 +7,14 @@ back, and refuse keys they do not know. This module needs no TensorFlow.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, Self
 
-from dsa_keras.errors import ConfigError
+from dsa_keras.errors import ConfigError, nearest
 
 ENCODERS = (
     "dsa-single",
@@ -32,14 +31,6 @@ PAPER_TASKS = ("snli", "sst2", "sst5")
 
 DEMO_TASKS = ("demo-sentiment", "demo-nli")
 """Generated data that needs no download."""
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest one that does, and the whole list."""
-    names = sorted(names)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    known = "Known: " + ", ".join(names)
-    return f"Did you mean {close[0]!r}? {known}" if close else known
 
 
 class JsonConfig:

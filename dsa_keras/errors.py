@@ -6,7 +6,9 @@ is and exits with code 2, and the Python API raises it.
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Iterable
 
 
 class DsaError(Exception):
@@ -45,3 +47,12 @@ class DataError(DsaError, ValueError):
 
 class RunError(DsaError):
     """A run folder or model file is missing, incomplete or does not fit."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint for a name that does not exist: the nearest one that does, and all of them."""
+    names = list(names)
+    by_lower = {one.lower(): one for one in reversed(names)}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    known = "Known: " + ", ".join(names)
+    return f"Did you mean {by_lower[close[0]]!r}? {known}" if close else known

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import json
 import os
 import shutil
@@ -44,12 +46,19 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:
 def folder_written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Gives a temporary folder beside `path` to fill; renames it to `path` if the block succeeds.
 
+    What a killed process has left of an earlier try is removed.
+
     Raises:
         FileExistsError: if `path` exists and is not an empty folder.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    for left in path.parent.glob(f".{glob.escape(path.name)}-*.aside"):
+        if (handle := _locked(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)
+    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", suffix=".aside", dir=path.parent))
+    handle = _locked(aside)
     try:
         yield aside
         for item in aside.rglob("*"):
@@ -61,6 +70,8 @@ def folder_written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:
         _flush(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -86,3 +97,14 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _locked(folder: Path) -> int | None:
+    """A handle that locks the folder until it is closed; None if another process has it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle

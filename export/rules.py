@@ -22,13 +22,13 @@ _PROPERTY = re.compile(r"\\p\{(\w+)\}")
 
 def python_rules(tokenizer: str) -> dict[str, Any]:
     """What `Tokenizer` of `onnx_runtime` needs to split as the graph does."""
-    rules = {"ptb": tokenizers._PTB, "kim": tokenizers._KIM, "whitespace": ()}[tokenizer]
-    patterns = [_rewritten(*rule) for rule in (*tokenizers._SPACES, *rules)]
+    rules = {"ptb": tokenizers.PTB_RULES, "kim": tokenizers.KIM_RULES, "whitespace": ()}[tokenizer]
+    patterns = [_rewritten(*rule) for rule in (*tokenizers.SPACE_RULES, *rules)]
     names = sorted({name for pattern, _ in patterns for name in _PROPERTY.findall(pattern)})
     return {
         "name": tokenizer,
         "rules": patterns,
-        "finish": [_rewritten(*rule) for rule in tokenizers._LONE_JOINERS],
+        "finish": [_rewritten(*rule) for rule in tokenizers.JOINER_RULES],
         "classes": {name: _members(name) for name in names},
         "lower": _small_letters() if tokenizer == "kim" else ["", ""],
     }

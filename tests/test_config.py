@@ -145,7 +145,7 @@ def test_numbers_take_the_type_of_their_field():
         (ModelConfig, {"unit": 3}, "unknown hyper-parameter 'unit'. Did you mean 'units'"),
         (ModelConfig, {"num_iteration": 3}, "Did you mean 'num_iterations'"),
         (TrainingConfig, {"learning-rate": 1}, "Did you mean 'learning_rate'"),
-        (TrainingConfig, {"zzz": 1}, "unknown hyper-parameter 'zzz'. Known: batch_size, "),
+        (TrainingConfig, {"zzz": 1}, "unknown hyper-parameter 'zzz'. Known: tokenizer, "),
         (ModelConfig, {"encoder": "dsa-singel"}, "'dsa-singel'. Did you mean 'dsa-single'"),
         (ModelConfig, {"encoder": 3}, "encoder must be a text, got 3"),
         (ModelConfig, {"units": "600"}, "units must be a whole number, got '600'"),

@@ -24,7 +24,6 @@ from export.onnx_runtime import OnnxModel, Tokenizer
 GOLDEN = Path(__file__).parent / "golden" / "tokenizers"
 
 # tf2onnx asks NumPy and TensorFlow in ways they are about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 _MADE = {}

@@ -184,7 +184,7 @@ def test_padding_as_a_word_is_unknown_where_the_tokenizer_keeps_it(tmp_path):
 def test_ids_that_no_word_has_are_the_unknown_word(served):
     ids = np.array([[-5, 2, 10**9], [1, 2, 1]], np.int32)
     answer = ask(served, "tokens", word_ids=ids)
-    np.testing.assert_array_equal(answer["vector"][0], answer["vector"][1])
+    np.testing.assert_allclose(answer["vector"][0], answer["vector"][1], atol=1e-6)
 
 
 def test_padding_between_words_is_kept(single, served):
@@ -227,7 +227,7 @@ def test_every_operation_is_stock(single):
     from export.audit import operations
 
     found = operations(single.version)
-    assert {"LookupTableFindV2", "UnicodeTranscode", "Conv2D"} <= found
+    assert {"LookupTableFindV2", "UnicodeTranscode", "MatMul"} <= found
     assert not any("PyFunc" in name or "Random" in name or "Dropout" in name for name in found)
 
 
@@ -339,6 +339,7 @@ def test_a_killed_export_leaves_no_version(single, tmp_path):
     assert left.name.startswith(".1-")
     assert (left / "saved_model.pb").exists()
     assert export_saved_model(single.run, out).path == out / "1"
+    assert [path.name for path in out.iterdir()] == ["1"]
 
 
 @pytest.mark.parametrize(("precision", "bytes_each"), [("float16", 2), ("int8", 1)])

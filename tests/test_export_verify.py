@@ -11,8 +11,6 @@ from dsa_keras.errors import DataError
 from export.main import main
 from export.verify import Difference, Report, _distance, read_texts, verify, version_folder
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_all_ways_agree(name, tmp_path_factory, tmp_path, capsys):

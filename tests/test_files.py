@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import stat
@@ -130,3 +131,14 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path, writer):
         with folder_written_aside(path) as aside:
             (aside / "file").write_text("new")
         assert names(path) == ["file"]
+
+
+def test_two_writers_of_a_folder_leave_each_other_alone(tmp_path):
+    with folder_written_aside(tmp_path / "thing") as slow:
+        (slow / "one").touch()
+        with folder_written_aside(tmp_path / "other"):
+            pass
+        with contextlib.suppress(ZeroDivisionError), folder_written_aside(tmp_path / "thing"):
+            raise ZeroDivisionError
+        assert (slow / "one").exists()
+    assert names(tmp_path) == ["other", "thing"]

@@ -137,7 +137,7 @@ BAD_ROWS = {
     "tsv words": ("a.tsv", "a " * 50_000 + "\tpos", "a sentence of 50,000 words"),
     "json": ("a.jsonl", '{"text": "x", "label": }', "malformed JSON at column 24"),
     "json list": ("a.jsonl", "[]", "not a JSON object"),
-    "key": ("a.jsonl", '{"txt": "x", "label": 1}', "did you mean 'txt'?"),
+    "key": ("a.jsonl", '{"txt": "x", "label": 1}', "Did you mean 'txt'?"),
     "null": ("a.jsonl", '{"text": "x", "label": null}', "no usable label: 'None'"),
     "NaN": ("a.jsonl", '{"text": "x", "label": NaN}', "no usable label"),
     "number": ("a.jsonl", '{"text": 5, "label": 1}', "a sentence that is not a string: '5'"),
@@ -195,7 +195,7 @@ def test_the_field_limit_of_the_process_is_left_alone(tmp_path):
 def test_missing_and_doubled_columns(tmp_path):
     path = write(tmp_path / "a.csv", "text,lable\nx,1\n")
     with pytest.raises(
-        DataError, match=r"line 1: no column 'label' among 'text', 'lable'; did .*'lable'"
+        DataError, match=r"line 1: no column 'label'. Did you mean 'lable'\? Known: text, lable"
     ):
         load(path)
     write(path, "text,label,text\nx,1,y\n")

@@ -333,7 +333,7 @@ def test_the_names_are_known_without_tensorflow():
 
 @pytest.mark.parametrize(("wrong", "near"), [("ptbb", "ptb"), ("Kim", "kim"), ("white", "whitesp")])
 def test_an_unknown_tokenizer_is_refused_with_the_nearest_name(wrong, near):
-    with pytest.raises(ConfigError, match=f"no tokenizer '{wrong}'.*Did you mean \"{near}"):
+    with pytest.raises(ConfigError, match=f"no tokenizer '{wrong}'.*Did you mean '{near}"):
         tokenize(["a"], wrong)
     with pytest.raises(ConfigError, match="ptb, kim, whitespace"):
         tokenize_tensor(tf.constant(["a"]), "zzz")

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dsa_keras.config import JsonConfig, ModelConfig, TrainingConfig, nearest
-from dsa_keras.errors import ConfigError, DsaError
+from dsa_keras.config import JsonConfig, ModelConfig, TrainingConfig
+from dsa_keras.errors import ConfigError, DsaError, nearest
 
 
 class Parser(argparse.ArgumentParser):

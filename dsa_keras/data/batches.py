@@ -21,7 +21,7 @@ import numpy as np
 
 from dsa_keras.data.checks import MAX_WORDS
 from dsa_keras.data.dataset import Split, Text
-from dsa_keras.data.tokenizers import tokenize_tensor
+from dsa_keras.data.tokenizers import tokenize_tensor, utf8
 from dsa_keras.data.vocabulary import Vocabulary
 from dsa_keras.progress import progress_bar
 
@@ -256,11 +256,6 @@ def _in_chunks(
 
     with progress_bar(len(sentences), doing, unit=" sentences") as bar:
         for start in range(0, len(sentences), _CHUNK):
-            chunk = [_encoded(one) for one in sentences[start : start + _CHUNK]]
+            chunk = [utf8(one) for one in sentences[start : start + _CHUNK]]
             yield tuple(part.numpy() for part in graph(tf.constant(chunk)))
             bar.update(len(chunk))
-
-
-def _encoded(sentence: str) -> bytes:
-    """UTF-8, with half characters (lone surrogates) replaced instead of refused."""
-    return sentence.encode("utf-8", errors="replace")

@@ -6,15 +6,14 @@ data set takes is read from its loader's signature: there is no second list to k
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from dsa_keras.data.dataset import Dataset
-from dsa_keras.errors import ConfigError
+from dsa_keras.errors import ConfigError, nearest
 
 DATASETS = ("sst2", "sst5", "snli", "file", "demo-sentiment", "demo-nli")
 """Names that `load_dataset` knows; none of them needs TensorFlow."""
@@ -86,9 +85,6 @@ def _generator(name: str) -> Callable[..., Dataset]:
     return demo.demo_sentiment if name == "demo-sentiment" else demo.demo_nli
 
 
-def _unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    known = list(known)
-    nearest = difflib.get_close_matches(name, known, n=1)
-    guess = f"Did you mean {nearest[0]!r}? " if nearest else ""
-    choices = f"There is {', '.join(known)}." if known else "It takes none."
-    return ConfigError(f"unknown {kind}: {name!r}", hint=guess + choices)
+def _unknown(kind: str, name: str, known: Collection[str]) -> ConfigError:
+    hint = nearest(name, known) if known else "It takes none"
+    return ConfigError(f"unknown {kind}: {name!r}", hint=hint)

@@ -12,7 +12,6 @@ no model could learn it.
 from __future__ import annotations
 
 import csv
-import difflib
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ from dsa_keras.data.archives import list_members
 from dsa_keras.data.checks import BadRows, Source, finished_split, json_object, text_problem
 from dsa_keras.data.dataset import Dataset, Split, Text
 from dsa_keras.data.fractions import DEFAULT_FRACTIONS, SPLITS, checked_fractions, stratified
-from dsa_keras.errors import ConfigError, DataError
+from dsa_keras.errors import ConfigError, DataError, nearest
 
 FORMATS = (".csv", ".tsv", ".jsonl")
 _SPLIT_NAMES = {
@@ -320,9 +319,7 @@ def _csv_problem(error: csv.Error) -> str:
 def _column_problem(columns: Columns, present: list[str]) -> str | None:
     for name in columns.names():
         if name not in present:
-            nearest = difflib.get_close_matches(name, present, n=1)
-            guess = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            return f"no column {name!r} among {', '.join(map(repr, present))}{guess}"
+            return f"no column {name!r}. {nearest(name, present)}"
         if present.count(name) > 1:
             return f"more than one column {name!r}"
     return None

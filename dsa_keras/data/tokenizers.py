@@ -55,13 +55,12 @@ From the sed script itself `ptb` differs, on ASCII text, in one case: of two suc
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dsa_keras.errors import ConfigError
+from dsa_keras.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -91,7 +90,7 @@ _DASHES = r"\x{2013}-\x{2015}"  # – — ―
 _HYPHENS = r"\x{2010}\x{2011}"  # ‐ and the non-breaking one
 _APOSTROPHES: _Rules = ((r"[\x{2018}-\x{201B}\x{B4}]", "'"),)  # ‘ ’ ‚ ‛ ´
 
-_SPACES: _Rules = (
+SPACE_RULES: _Rules = (
     (
         r"[\x{AD}\x{61C}\x{180E}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}"
         r"\x{FFF9}-\x{FFFB}]",
@@ -99,12 +98,12 @@ _SPACES: _Rules = (
     ),
     (r"[\p{Z}\p{Cc}\x{200B}]+", " "),
 )
-_LONE_JOINERS: _Rules = (
+JOINER_RULES: _Rules = (
     (r"(^| )[\x{200C}\x{200D}]+", r"\1"),
     (r"[\x{200C}\x{200D}]+( |$)", r"\1"),
 )
 
-_PTB: _Rules = (
+PTB_RULES: _Rules = (
     *_APOSTROPHES,
     (rf"[{_OPENING}]", " `` "),
     (_ELLIPSIS, "..."),
@@ -144,7 +143,7 @@ _PTB: _Rules = (
     (r" ('[Tt])(is|was) ", r" \1 \2 "),
 )
 
-_KIM: _Rules = (
+KIM_RULES: _Rules = (
     *_APOSTROPHES,
     (rf"[{_OPENING}{_CLOSING}{_ELLIPSIS}{_DASHES}{_HYPHENS}]", " "),
     (r"[^A-Za-z0-9(),!?'`[:^ascii:]]", " "),
@@ -176,8 +175,8 @@ def tokenize_tensor(texts: Any, tokenizer: str) -> tf.RaggedTensor:
             f"texts have shape {texts.shape}, not (batch,)", where="texts", hint="Pass one axis"
         )
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    texts = rules(_replaced(texts, _SPACES))
-    return tf.strings.split(_replaced(texts, _LONE_JOINERS))
+    texts = rules(_replaced(texts, SPACE_RULES))
+    return tf.strings.split(_replaced(texts, JOINER_RULES))
 
 
 def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
@@ -207,7 +206,7 @@ def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
     graph = _graph(tokenizer)
     words: list[list[str]] = []
     for start in range(0, len(texts), _CHUNK):
-        chunk = [_encoded(text, start + i) for i, text in enumerate(texts[start : start + _CHUNK])]
+        chunk = [_checked(text, start + i) for i, text in enumerate(texts[start : start + _CHUNK])]
         flat, splits = graph(chunk)
         # No word holds a line break, so one decode serves the whole chunk.
         decoded = b"\n".join(flat.numpy()).decode("utf-8").split("\n")
@@ -218,18 +217,16 @@ def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
 
 def _named(tokenizer: str) -> Callable[[Any], Any]:
     if tokenizer not in TOKENIZERS:
-        near = difflib.get_close_matches(str(tokenizer).lower(), TOKENIZERS, n=1, cutoff=0.4)
-        hint = f'Did you mean "{near[0]}"? ' if near else ""
         raise ConfigError(
             f"there is no tokenizer {tokenizer!r}",
             where="tokenizer",
-            hint=f"{hint}The tokenizers are {', '.join(TOKENIZERS)}",
+            hint=nearest(str(tokenizer), TOKENIZERS),
         )
     return {"ptb": _ptb, "kim": _kim, "whitespace": lambda texts: texts}[tokenizer]
 
 
 def _ptb(texts: Any) -> Any:
-    return _replaced(texts, _PTB)
+    return _replaced(texts, PTB_RULES)
 
 
 def _kim(texts: Any) -> Any:
@@ -237,7 +234,7 @@ def _kim(texts: Any) -> Any:
 
     # The second op follows the locale of the process, in which I may become a dotless ı: ASCII
     # letters go first, by the op that has no locale.
-    return tf.strings.lower(tf.strings.lower(_replaced(texts, _KIM)), encoding="utf-8")
+    return tf.strings.lower(tf.strings.lower(_replaced(texts, KIM_RULES)), encoding="utf-8")
 
 
 def _replaced(texts: Any, rules: _Rules) -> Any:
@@ -263,16 +260,20 @@ def _graph(tokenizer: str) -> Callable[[Any], tuple[Any, Any]]:
     return graph
 
 
-def _encoded(text: str, index: int) -> bytes:
+def _checked(text: str, index: int) -> bytes:
     if not isinstance(text, str):
         raise ConfigError(
             f"expected str, not {type(text).__name__}",
             where=f"texts[{index}]",
             hint="Every text must be a str; leave out missing values",
         )
+    return utf8(text)
+
+
+def utf8(text: str) -> bytes:
+    """UTF-8, with U+FFFD for each lone surrogate, as broken JSON escapes leave behind."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        # A lone surrogate, as broken JSON escapes leave behind: one U+FFFD each.
         utf16 = text.encode("utf-16-le", "surrogatepass")
         return utf16.decode("utf-16-le", "replace").encode("utf-8")
