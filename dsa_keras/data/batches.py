@@ -215,7 +215,11 @@ def packed_batches(
         )
 
     dataset = tf.data.Dataset.from_tensors(0).map(order).flat_map(batches)
-    return dataset.apply(tf.data.experimental.assert_cardinality(count)).prefetch(4)
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(count)).prefetch(4)
+    # There is nothing to tune, and the tuner's thread may hold up the end of an epoch for seconds.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)
 
 
 def pack(sentences: Any, length_multiple: int = 1) -> dict[str, Any]:
