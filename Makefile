@@ -8,7 +8,7 @@ READY := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-all test-browser lint types pytest clean help
+.PHONY: demo test test-all test-browser bench lint types pytest clean help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
@@ -45,6 +45,11 @@ test-browser: $(READY)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  echo "No Chromium found: install it with apt-get install chromium"
 	$(BIN)/python -m pytest tests/browser
+
+# A short look at the speed, on generated sentences, against PyTorch (installed for it) and a bare matrix product.
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks.speed --short
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build
