@@ -21,7 +21,7 @@ from dsa_keras.training.run import Run
 from dsa_keras.training.trainer import resume
 
 ROOT = Path(__file__).parent.parent
-EPOCHS = 16
+EPOCHS = 40
 QUIET = Options(show_progress=False)
 TIMES = ("time", "seconds", "train_words_per_second")
 
