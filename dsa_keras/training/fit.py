@@ -37,8 +37,8 @@ class Options:
     """How training runs on the machine; none of it changes what is computed, beyond rounding.
 
     Attributes:
-        jit: XLA: `on`, `off`, or `auto`: on with a GPU. On a CPU graph mode is faster, because
-            XLA's random numbers for dropout are slow there.
+        jit: XLA: `on`, `off`, or `auto`: on with a GPU. On a CPU graph mode is faster: 13,900
+            against 3,100 words/s on packed SST phrases (13,300 and 5,400 without dropout).
         precision: `float32`, `mixed_float16` or `mixed_bfloat16`.
         deterministic: whether the same seed gives the same bits.
         histograms: whether to log the weights' histograms.
