@@ -298,7 +298,9 @@ def test_own_data(run, refused, tmp_path):
     assert "no dev examples" in refused(
         *("train", "file", "--train-file", file, "--run-dir", tmp_path / "other"), *columns
     )
-    assert "Known: review, stars" in refused("train", "file", "--file", file, "--run-dir", tmp_path / "other")
+    assert "Known: review, stars" in refused(
+        "train", "file", "--file", file, "--run-dir", tmp_path / "other"
+    )
 
 
 def test_force_removes_an_old_run_and_nothing_else(copy, tmp_path):
