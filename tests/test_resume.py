@@ -21,12 +21,12 @@ from dsa_keras.training.run import Run
 from dsa_keras.training.trainer import resume
 
 ROOT = Path(__file__).parent.parent
-EPOCHS = 40
+EPOCHS = 24
 QUIET = Options(show_progress=False)
 TIMES = ("time", "seconds", "train_words_per_second")
 
 START = [
-    *("train", "demo-sentiment", "--deterministic", "--size", "150", "--epochs", str(EPOCHS)),
+    *("train", "demo-sentiment", "--deterministic", "--size", "500", "--epochs", str(EPOCHS)),
     *("--early-stopping", "0", *SMALL_OPTIONS, "--kernel-sizes", "3"),
 ]
 
