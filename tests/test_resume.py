@@ -21,24 +21,28 @@ from dsa_keras.training.run import Run
 from dsa_keras.training.trainer import resume
 
 ROOT = Path(__file__).parent.parent
-EPOCHS = 24
+EPOCHS = 20
 QUIET = Options(show_progress=False)
 TIMES = ("time", "seconds", "train_words_per_second")
 
 START = [
-    *("train", "demo-sentiment", "--deterministic", "--size", "500", "--epochs", str(EPOCHS)),
+    *("train", "demo-sentiment", "--deterministic", "--size", "200", "--epochs", str(EPOCHS)),
     *("--early-stopping", "0", *SMALL_OPTIONS, "--kernel-sizes", "3"),
 ]
 
 
 def started(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
-    """Starts the command line in a process of its own."""
+    """Starts the command line in a process of its own, as a terminal would.
+
+    Tests that a script started in the background ignore Ctrl-C, and a child would inherit that.
+    """
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
