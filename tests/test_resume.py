@@ -27,7 +27,7 @@ TIMES = ("time", "seconds", "train_words_per_second")
 
 START = [
     *("train", "demo-sentiment", "--deterministic", "--size", "200", "--epochs", str(EPOCHS)),
-    *("--early-stopping", "0", *SMALL_OPTIONS, "--kernel-sizes", "3"),
+    *("--early-stopping", "0", "--averaging", "0.9", *SMALL_OPTIONS, "--kernel-sizes", "3"),
 ]
 
 

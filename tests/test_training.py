@@ -367,8 +367,8 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 sys.path.insert(0, "tests")
 from runs import tiny_run
-same = dict(training={"epochs": 3}, dropout=0.0, embedding_dropout=0.0, head_dropout=0.0,
-            initial_scale="none")
+same = dict(training={"epochs": 3, "averaging": 0.9}, dropout=0.0, embedding_dropout=0.0,
+            head_dropout=0.0, initial_scale="none")
 tiny_run(sys.argv[1] + "/one", options={"devices": ("CPU:0",)}, **same)
 tiny_run(sys.argv[1] + "/two", options={"devices": ("CPU:0", "CPU:1")}, **same)
 """

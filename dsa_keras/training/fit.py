@@ -22,6 +22,7 @@ from dsa_keras.models import (
     pack_classifier,
 )
 from dsa_keras.sentence_model import SentenceModel
+from dsa_keras.training.averaging import WeightAverage
 from dsa_keras.training.board import Board
 from dsa_keras.training.callbacks import EpochEnd, EpochVariable, ProgressBar
 from dsa_keras.training.card import model_card
@@ -154,6 +155,8 @@ class _Fit:
         self.schedule = Schedule(config.training)
         self.records: list[dict[str, Any]] = []
         self.best: dict[str, np.ndarray] = {}
+        with strategy.scope():
+            self.average = WeightAverage(model, config.training.averaging)
         self.dev = self._batches("dev")
         self.logits = tf.function(
             lambda inputs: model(inputs, training=False),
@@ -182,7 +185,7 @@ class _Fit:
         steps = num_batches(len(self.prepared["train"]), training.batch_size)
         words = self.prepared["train"].num_words
         self.bar = ProgressBar(training.epochs, steps, words, self.options.show_progress)
-        callbacks = [epoch, self.bar, EpochEnd(self._finish_epoch)]
+        callbacks = [epoch, self.average, self.bar, EpochEnd(self._finish_epoch)]
         self.model.optimizer.learning_rate.assign(self.schedule.learning_rate)
         try:
             # An epoch a call, and its steps told: Keras takes the batches of all devices, which are
@@ -215,29 +218,30 @@ class _Fit:
 
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
         """Scores the dev split, decides how to go on, and saves everything."""
-        logits = np.concatenate([self.logits(inputs).numpy() for inputs, _ in self.dev])
-        labels = self.prepared["dev"].labels
-        confusion = confusion_matrix(labels, logits.argmax(-1), len(self.config.class_names))
-        accuracy = Evaluation(confusion, self.config.class_names).accuracy
         rate = float(np.array(self.model.optimizer.learning_rate))
-        if self.schedule.finish_epoch(logs["loss"], accuracy):
-            self.best = weights_of(self.model)
+        with self.average.in_model():
+            logits = np.concatenate([self.logits(inputs).numpy() for inputs, _ in self.dev])
+            labels = self.prepared["dev"].labels
+            confusion = confusion_matrix(labels, logits.argmax(-1), len(self.config.class_names))
+            accuracy = Evaluation(confusion, self.config.class_names).accuracy
+            if self.schedule.finish_epoch(logs["loss"], accuracy):
+                self.best = weights_of(self.model)
+            record = {
+                "epoch": epoch,
+                "train_loss": logs["loss"],
+                "train_accuracy": logs["accuracy"],
+                "dev_loss": _cross_entropy(logits, labels),
+                "dev_accuracy": accuracy,
+                "train_learning_rate": rate,
+                "train_gradient_norm": take_gradient_norm(self.model.optimizer),
+                "train_words_per_second": self.prepared["train"].num_words / self.bar.seconds,
+                "seconds": self.bar.seconds,
+                "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            assert self.board is not None
+            self.board.write_epoch(epoch, record, confusion, self.model)
         self.model.optimizer.learning_rate.assign(self.schedule.learning_rate)
-        record = {
-            "epoch": epoch,
-            "train_loss": logs["loss"],
-            "train_accuracy": logs["accuracy"],
-            "dev_loss": _cross_entropy(logits, labels),
-            "dev_accuracy": accuracy,
-            "train_learning_rate": rate,
-            "train_gradient_norm": take_gradient_norm(self.model.optimizer),
-            "train_words_per_second": self.prepared["train"].num_words / self.bar.seconds,
-            "seconds": self.bar.seconds,
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }
         self.records.append(record)
-        assert self.board is not None
-        self.board.write_epoch(epoch, record, confusion, self.model)
         self._save()
         if self.options.show_progress:
             mark = "  best so far" if self.schedule.best_epoch == epoch else ""
@@ -248,13 +252,17 @@ class _Fit:
                 f"{record['train_words_per_second']:,.0f} words/s{mark}",
                 flush=True,
             )
-        stop = self.after_epoch(record) if self.after_epoch else False
+        stop = False
+        if self.after_epoch:
+            with self.average.in_model():
+                stop = self.after_epoch(record)
         return stop or self.schedule.finished
 
     def _save(self) -> None:
         """Writes the epoch. `last.npz` comes first: what follows can be made from it."""
         meta = {"schedule": self.schedule.state(), "records": self.records}
-        save_state(self.run.last_file, self.model, self.best, meta)
+        aside = {"best": self.best, "average": self.average.state()}
+        save_state(self.run.last_file, self.model, aside, meta)
         self._write_derived()
 
     def _write_derived(self) -> None:
@@ -266,7 +274,9 @@ class _Fit:
     def _restore(self) -> None:
         if not self.run.last_file.exists():
             return
-        self.best, meta = restore_state(self.run.last_file, self.model)
+        aside, meta = restore_state(self.run.last_file, self.model)
+        self.best = aside["best"]
+        self.average.restore(aside["average"], self.run.last_file)
         self.schedule = Schedule(self.config.training, **meta["schedule"])
         self.records = meta["records"]
         self._write_derived()

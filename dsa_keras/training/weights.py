@@ -1,8 +1,8 @@
 """Weights and training state as plain arrays in `.npz` files: no code, no pickle, whole or absent.
 
 `best.npz` holds the weights with the best dev accuracy. `last.npz` holds all that it takes to go
-on: the weights, the best weights, the optimizer's and the random generators' state, and the
-schedule. It is one file because one rename makes it appear: a run that is killed at any moment
+on: the weights, their average, the best ones, the optimizer's and the random generators' state, and
+the schedule. It is one file because one rename makes it appear: a run that is killed at any moment
 finds a `last.npz` that agrees with itself. Fixed word vectors do not change, so they are a file of
 their own, written once.
 """
@@ -23,12 +23,13 @@ from dsa_keras.files import written_aside
 if TYPE_CHECKING:
     import keras
 
-_WEIGHTS, _BEST, _OPTIMIZER, _SEEDS, _META = "weights/", "best/", "optimizer/", "seeds/", "meta"
+_WEIGHTS, _OPTIMIZER, _SEEDS, _META = "weights/", "optimizer/", "seeds/", "meta"
+_ASIDE = ("best", "average")
 
 
 def weights_of(model: keras.Model) -> dict[str, np.ndarray]:
     """The model's weights by name, without fixed word vectors."""
-    return {name: np.array(variable) for name, variable in _named(model).items()}
+    return {name: np.array(variable) for name, variable in named_weights(model).items()}
 
 
 def assign_weights(model: keras.Model, weights: Mapping[str, np.ndarray], where: Path) -> None:
@@ -37,7 +38,7 @@ def assign_weights(model: keras.Model, weights: Mapping[str, np.ndarray], where:
     Raises:
         RunError: if they are not the weights of such a model.
     """
-    named = _named(model)
+    named = named_weights(model)
     if odd := sorted(named.keys() ^ weights.keys()):
         raise RunError(
             f"its weights are not those of the model in config.json (first difference: {odd[0]})",
@@ -68,12 +69,20 @@ def load_weights(path: Path) -> dict[str, np.ndarray]:
 def save_state(
     path: Path,
     model: keras.Model,
-    best: Mapping[str, np.ndarray],
+    aside: Mapping[str, Mapping[str, np.ndarray]],
     meta: Mapping[str, Any],
 ) -> None:
-    """Writes all that it takes to go on with the training of a compiled model."""
+    """Writes all that it takes to go on with the training of a compiled model.
+
+    Args:
+        path: the file.
+        model: whose weights, optimizer and random generators are written.
+        aside: the `best` weights and the `average`.
+        meta: plain values.
+    """
     arrays = {f"{_WEIGHTS}{name}": value for name, value in weights_of(model).items()}
-    arrays |= {f"{_BEST}{name}": value for name, value in best.items()}
+    for kind in _ASIDE:
+        arrays |= {f"{kind}/{name}": value for name, value in aside[kind].items()}
     for prefix, variables in _unnamed(model):
         arrays |= {
             f"{prefix}{number}": np.array(variable) for number, variable in enumerate(variables)
@@ -82,8 +91,10 @@ def save_state(
     _write(path, arrays)
 
 
-def restore_state(path: Path, model: keras.Model) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Puts a saved state into a compiled model; returns the best weights and the meta data."""
+def restore_state(
+    path: Path, model: keras.Model
+) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
+    """Puts a saved state into a compiled model; returns what `save_state` got besides."""
     arrays = _read(path)
     assign_weights(model, _part(arrays, _WEIGHTS), path)
     for prefix, variables in _unnamed(model):
@@ -92,10 +103,11 @@ def restore_state(path: Path, model: keras.Model) -> tuple[dict[str, np.ndarray]
             raise RunError("does not fit the model and its optimizer", where=path)
         for number, variable in enumerate(variables):
             variable.assign(saved[str(number)])
-    return _part(arrays, _BEST), json.loads(arrays[_META].tobytes())
+    aside = {kind: _part(arrays, f"{kind}/") for kind in _ASIDE}
+    return aside, json.loads(arrays[_META].tobytes())
 
 
-def _named(model: keras.Model) -> dict[str, Any]:
+def named_weights(model: keras.Model) -> dict[str, Any]:
     """The weights by path, without the fixed vectors."""
     fixed = [
         id(variable)

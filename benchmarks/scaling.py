@@ -1,0 +1,244 @@
+"""How time and memory grow: with sentences, with their length, with attentions and iterations.
+
+    python -m benchmarks.scaling [--sentences 1000000] [--repetitions 3] [--write]
+
+Single DSA of the paper's size with random weights; the words are generated, so nothing is needed.
+
+- sentences: `encode` of distinct sentences of 3 to 20 words, read one after another, vectors thrown
+  away as they come.
+- length: a training step of 16 sentences of so many words.
+- attentions m and iterations r: a training step of 128 sentences of 10 words.
+
+Every point is a process of its own, whose peak memory is taken; the points take turns, and the
+median counts. What a process needs before its first step (the program, the model, the compiled
+graph) is in its memory and not in its time. `--write` leaves `results/scaling.json` and the plot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import RESULTS, ROOT, provenance
+from dsa_keras.config import preset
+from dsa_keras.files import write_json, written_aside
+from dsa_keras.progress import progress_bar
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+PICTURE = ROOT / "docs" / "images" / "scaling.png"
+WORDS = 10_000
+STEPS = 8
+
+LENGTHS = (10, 30, 100, 200, 300, 500, 700, 1000)
+COUNTS = (1, 2, 3, 4, 5, 6, 7, 8)
+
+TITLES = {
+    "sentences": "sentences encoded",
+    "length": "words in each of 16 sentences, training step",
+    "attentions": "attentions m, training step",
+    "iterations": "iterations r, training step",
+}
+
+
+def sentences(count: int) -> Iterator[str]:
+    """Distinct sentences of generated words."""
+    random = np.random.default_rng(0)
+    while count > 0:
+        size = min(count, 10_000)
+        for length in random.integers(3, 21, size):
+            yield " ".join(f"w{word}" for word in random.integers(1, WORDS, length))
+        count -= size
+
+
+def encode_seconds(count: int) -> float:
+    """The time to encode so many sentences from an iterator."""
+    from dsa_keras.data.vocabulary import Vocabulary
+    from dsa_keras.models import build_classifier
+    from dsa_keras.sentence_model import SentenceModel
+    from dsa_keras.training.run import RunConfig
+
+    recipe = preset("sst2")
+    vocabulary = Vocabulary.from_counts({f"w{number}": 1 for number in range(1, WORDS)})
+    config = recipe.model.replace(vocabulary_size=len(vocabulary))
+    run = RunConfig("sst2", ("no", "yes"), False, config, recipe.training)
+    model = SentenceModel(build_classifier(config), vocabulary, run)
+    for _ in model.encode(sentences(2000)):
+        pass
+    begin = time.perf_counter()
+    encoded = sum(1 for _ in model.encode(sentences(count)))
+    assert encoded == count
+    return time.perf_counter() - begin
+
+
+def step_seconds(rows: int, length: int, **model: int) -> float:
+    """The median time of a training step on packed sentences of one length."""
+    import keras
+    import tensorflow as tf
+
+    from dsa_keras.models import build_classifier, pack_classifier
+    from dsa_keras.training.optimizers import build_optimizer
+
+    recipe = preset("sst2")
+    packed = pack_classifier(build_classifier(recipe.model.replace(vocabulary_size=WORDS, **model)))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    packed.compile(build_optimizer(recipe.training), loss, jit_compile=False)
+    random = np.random.default_rng(0)
+    inputs = {
+        "word_ids": tf.constant(random.integers(2, WORDS, (1, rows * length)), tf.int32),
+        "segment_ids": tf.constant(np.repeat(np.arange(1, rows + 1), length)[None], tf.int32),
+        "index": tf.range(rows),
+    }
+    labels = tf.constant(random.integers(0, 2, rows), tf.int32)
+    for _ in range(2):
+        packed.train_on_batch(inputs, labels)
+    seconds = []
+    for _ in range(STEPS):
+        begin = time.perf_counter()
+        packed.train_on_batch(inputs, labels)
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+def measured(what: str, value: int) -> dict[str, float]:
+    """One point, in this process."""
+    if what == "sentences":
+        seconds = encode_seconds(value)
+    elif what == "length":
+        seconds = step_seconds(16, value)
+    elif what == "attentions":
+        seconds = step_seconds(128, 10, num_attentions=value)
+    else:
+        seconds = step_seconds(128, 10, num_iterations=value)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "peak_mb": peak}
+
+
+def line(points: list[dict[str, float]], name: str) -> dict[str, float]:
+    """The straight line through the points by least squares, and how much of them it explains."""
+    x, y = (np.array([point[key] for point in points]) for key in ("value", name))
+    slope, start = np.polyfit(x, y, 1)
+    rest, spread = np.sum((y - slope * x - start) ** 2), np.sum((y - y.mean()) ** 2)
+    return {"slope": float(slope), "start": float(start), "r2": float(1 - rest / spread)}
+
+
+def measure(values: dict[str, tuple[int, ...]], repetitions: int) -> dict[str, Any]:
+    """All points, each in a process of its own, in turns."""
+    found: dict[tuple[str, int], list[dict[str, float]]] = {}
+    jobs = [
+        (what, value)
+        for turn in range(repetitions)
+        for what, row in values.items()
+        for value in row
+        # A million sentences take minutes, and minutes need no repetition.
+        if turn == 0 or what != "sentences" or value < 100_000
+    ]
+    with progress_bar(len(jobs), "measuring", unit=" points") as bar:
+        for what, value in jobs:
+            command = [sys.executable, "-m", "benchmarks.scaling", "--point", what, str(value)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{what} {value} failed:\n{done.stderr[-2000:]}")
+            found.setdefault((what, value), []).append(json.loads(done.stdout.splitlines()[-1]))
+            bar.update(1)
+    results = {}
+    for what, row in values.items():
+        points = [
+            {
+                "value": value,
+                **{
+                    name: statistics.median(one[name] for one in found[what, value])
+                    for name in ("seconds", "peak_mb")
+                },
+            }
+            for value in row
+        ]
+        results[what] = {
+            "points": points,
+            "seconds": line(points, "seconds"),
+            "peak_mb": line(points, "peak_mb"),
+        }
+    return results
+
+
+def draw(results: dict[str, Any]) -> None:
+    """Time and memory of every series, with the line through them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5.5), dpi=100, layout="constrained")
+    axes = figure.subplots(2, len(results))
+    for column, (what, result) in enumerate(results.items()):
+        x = np.array([point["value"] for point in result["points"]])
+        milliseconds = what != "sentences"
+        for row, (name, scale, unit) in enumerate(
+            (("seconds", 1000, "ms") if milliseconds else ("seconds", 1, "s"), ("peak_mb", 1, "MB"))
+        ):
+            place, fit = axes[row, column], result[name]
+            y = scale * np.array([point[name] for point in result["points"]])
+            place.plot(x, scale * (fit["start"] + fit["slope"] * x), color="0.7", zorder=1)
+            place.scatter(x, y, s=22, color="tab:blue" if row == 0 else "tab:orange", zorder=2)
+            place.set_ylim(bottom=0, top=1.15 * y.max())
+            place.set_ylabel(f"{'time' if row == 0 else 'peak memory'}, {unit}")
+            place.grid(alpha=0.3)
+            if row == 0:
+                place.set_title(f"$R^2$ of the line: {fit['r2']:.4f}", fontsize=9)
+            else:
+                place.set_xlabel(TITLES[what], fontsize=9)
+            place.ticklabel_format(style="plain")
+            if what == "sentences":
+                ticks = np.linspace(0, x.max(), 3)
+                place.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+    with written_aside(PICTURE) as aside:
+        figure.savefig(aside, format="png")
+
+
+def report(results: dict[str, Any]) -> str:
+    """Every series in a few lines."""
+    lines = []
+    for what, result in results.items():
+        lines.append(f"{TITLES[what]}: R2 {result['seconds']['r2']:.4f}")
+        for point in result["points"]:
+            lines.append(
+                f"  {point['value']:>9,}  {point['seconds']:9.3f} s  {point['peak_mb']:6.0f} MB"
+            )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sentences", type=int, default=1_000_000, help="the largest number")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="write the results and the plot")
+    parser.add_argument("--point", nargs=2, metavar=("SERIES", "VALUE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.point:
+        print(json.dumps(measured(options.point[0], int(options.point[1]))))
+        return
+    counts = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+    values = {
+        "sentences": tuple(count for count in counts if count <= options.sentences),
+        "length": LENGTHS,
+        "attentions": COUNTS,
+        "iterations": COUNTS,
+    }
+    results = measure(values, options.repetitions)
+    print(report(results))
+    if options.write:
+        write_json(RESULTS / "scaling.json", {"provenance": provenance(), **results})
+        draw(results)
+
+
+if __name__ == "__main__":
+    main()
