@@ -29,9 +29,10 @@ ENCODERS = (
 PAPER_TASKS = ("snli", "sst2", "sst5")
 """The tasks that the paper reports."""
 
-_AVERAGING = 0.999
 DEMO_TASKS = ("demo-sentiment", "demo-nli")
 """Generated data that needs no download."""
+
+_AVERAGING = 0.999
 
 
 class JsonConfig:
@@ -240,9 +241,9 @@ class Preset:
 def preset(task: str, encoder: str = "dsa-single") -> Preset:
     """The paper's setting (its appendix) of an encoder for a task, and the weights' average.
 
-    The average is the one thing here that the paper does not name; `results/ablations.md` shows what
-    it brings. The generated tasks have a setting of their own, which learns them in a minute or two without
-    any word vectors.
+    The average is the one thing here that the paper does not name; `results/ablations.md` shows
+    what it brings. The generated tasks have a setting of their own, which learns them in a minute
+    or two without any word vectors.
 
     Args:
         task: one of `PAPER_TASKS` or `DEMO_TASKS`.
