@@ -25,7 +25,7 @@ settings.load_profile("quick")
 
 # Left to `make test-all`, because a quicker test shows the same in another form.
 SLOW = (
-    "test_commands.py::test_seeds_resume_and_compare",
+    "test_train_command.py::test_seeds_resume_and_compare",
     "test_export_saved_model.py::test_every_encoder_is_exported[bilstm",
     "test_export_verify.py::test_all_ways_agree[pair]",
     "test_inspection.py::test_the_command_line_inspects_pairs_and_compares",
@@ -56,3 +56,32 @@ def _same_start():
     yield
     if keras is not None:
         keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs `python -m dsa_keras`; gives exit code, standard output and standard error."""
+    from dsa_keras.commands.main import main
+
+    def call(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stopped:
+            code = stopped.code
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Runs a command that must fail with one line and exit code 2; gives that line."""
+
+    def call(*arguments):
+        code, _, error = run(*arguments)
+        assert code == 2, error
+        assert error.count("\n") == 1, error
+        return error
+
+    return call
