@@ -1,0 +1,239 @@
+"""The paper's tables on real data, and what each choice of the recipe brings.
+
+    python -m benchmarks.accuracy tables --data-dir DIR --vectors FILE ... [--only sst2] [--write]
+    python -m benchmarks.accuracy ablations --data-dir DIR --vectors FILE ... [--write]
+
+Trains every run of a study that is not there yet, two at a time with half the cores each (which is
+faster than one after another), and scores it. Weights are chosen by dev accuracy alone. A study
+that was stopped goes on where it was: the command is the same. `--report` trains nothing and tells
+what is there.
+
+The runs are those of `python -m dsa_keras train`, whose command line each of them prints into a log
+beside its folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import RESULTS, ROOT, provenance
+from dsa_keras.files import write_json
+from dsa_keras.progress import progress_bar
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: runs that differ in the seed only.
+
+    Attributes:
+        task: `sst2`, `sst5` or `snli`.
+        encoder: by name.
+        seeds: how many.
+        epochs: of a run at most.
+        options: further options of `train`.
+        paper: what the paper reports (SST: accuracy on test).
+    """
+
+    task: str
+    encoder: str = "dsa-single"
+    seeds: int = 1
+    epochs: int = 12
+    options: tuple[str, ...] = ()
+    paper: float | None = None
+
+    def run_name(self, seed: int) -> str:
+        """The folder's name: what makes this row, and the seed."""
+        chosen = "".join(f"-{one.lstrip('-')}" for one in self.options)
+        return f"{self.task}-{self.encoder}{chosen}-seed{seed}"
+
+
+def sst(encoder: str, seeds: int, two: float, five: float) -> Iterable[Row]:
+    for task, paper in (("sst2", two), ("sst5", five)):
+        yield Row(task, encoder, seeds, paper=paper)
+
+
+TABLES = (
+    *sst("dsa-single", 5, 0.885, 0.506),
+    *sst("self-attention", 5, 0.883, 0.506),
+    *sst("bilstm-self-attention", 1, 0.882, 0.504),
+    *sst("bilstm", 1, 0.875, 0.495),
+    *sst("cnn", 1, 0.872, 0.480),
+    Row("snli", "dsa-single", epochs=8),
+    Row("snli", "self-attention", epochs=8),
+    Row("snli", "dsa-multiple", epochs=8),
+)
+
+CHANGES = (
+    (),
+    ("--averaging", "0"),
+    *(("--num-iterations", str(r)) for r in (1, 3, 4)),
+    *(("--num-attentions", str(m)) for m in (2, 4, 8)),
+    ("--initial-scale", "keep"),
+    ("--initial-scale", "none"),
+    ("--batch-norm-momentum", "0.99"),
+    ("--num-dense-layers", "3"),
+    ("--learning-rate", "0.5"),
+    ("--plateau-patience", "5"),
+    ("--tokenizer", "ptb"),
+    ("--stop-routing-gradient",),
+)
+ABLATIONS = tuple(
+    Row("sst2", seeds=3, epochs=15, options=("--sentences-only", *change)) for change in CHANGES
+)
+
+STUDIES = {"tables": TABLES, "ablations": ABLATIONS}
+
+
+class Study:
+    """Trains, scores and reports the rows of a study.
+
+    Args:
+        runs: folder of the run folders.
+        data: options of `train` that say where data and vectors are.
+        jobs: runs at a time.
+    """
+
+    def __init__(self, runs: Path, data: list[str], jobs: int) -> None:
+        self.runs, self.data, self.jobs = runs, data, jobs
+
+    def train(self, rows: Iterable[Row]) -> None:
+        """Trains what is not finished, a seed of every row before the next seed of any."""
+        jobs = [(row, seed) for row in rows for seed in range(row.seeds)]
+        jobs.sort(key=lambda job: job[1])
+        self.runs.mkdir(parents=True, exist_ok=True)
+        with (
+            progress_bar(len(jobs), "runs", unit=" runs", delay=0.0) as bar,
+            concurrent.futures.ThreadPoolExecutor(self.jobs) as pool,
+        ):
+            for done in concurrent.futures.as_completed(
+                [pool.submit(self._one, row, seed) for row, seed in jobs]
+            ):
+                done.result()
+                bar.update(1)
+
+    def _one(self, row: Row, seed: int) -> None:
+        path = self.runs / row.run_name(seed)
+        if not (path / "config.json").exists():
+            start = ["train", row.task, "--encoder", row.encoder, "--seed", str(seed)]
+            start += ["--epochs", str(row.epochs)]
+            self._call([*start, *row.options, *self.data, "--run-dir", str(path)], path)
+        elif not self._scored(path):
+            self._call(["train", row.task, "--run-dir", str(path), "--resume"], path)
+        if not self._scored(path):
+            split = "dev" if row.task == "snli" else "test"
+            self._call(["evaluate", str(path), "--split", split], path)
+
+    @staticmethod
+    def _scored(path: Path) -> bool:
+        return any(path.glob("evaluation-*.json"))
+
+    def _call(self, arguments: list[str], path: Path) -> None:
+        """Runs a command with its share of the cores; its output goes to a log."""
+        threads = str(max(1, (os.cpu_count() or 1) // self.jobs))
+        names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"} | dict.fromkeys(names, threads)
+        command = [sys.executable, "-m", "dsa_keras", *arguments]
+        log = path.with_name(path.name + ".log")
+        with log.open("a") as file:
+            print("python", shlex.join(command[1:]), file=file, flush=True)
+            done = subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
+        if done.returncode:
+            raise SystemExit(f"{path.name} failed, see {log}")
+
+    def report(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
+        """What is known of every row: figures of every finished run, their mean and deviation."""
+        return [found for row in rows if (found := self._report_row(row))]
+
+    def _report_row(self, row: Row) -> dict[str, Any] | None:
+        runs = []
+        for seed in range(row.seeds):
+            path = self.runs / row.run_name(seed)
+            if not self._scored(path):
+                continue
+            lines = (path / "metrics.jsonl").read_text().splitlines()
+            dev = [json.loads(line)["dev_accuracy"] for line in lines]
+            one = {"seed": seed, "epochs": len(dev), "best_epoch": dev.index(max(dev)) + 1}
+            one |= {"dev": max(dev), "dev_by_epoch": [round(value, 4) for value in dev]}
+            if (test := path / "evaluation-test.json").exists():
+                one["test"] = json.loads(test.read_text())["accuracy"]
+            runs.append(one)
+        if not runs:
+            return None
+        found: dict[str, Any] = {"task": row.task, "encoder": row.encoder}
+        found |= {"epochs": row.epochs, "options": list(row.options), "paper": row.paper}
+        for split in ("dev", "test"):
+            values = [one[split] for one in runs if split in one]
+            if values:
+                deviation = statistics.stdev(values) if len(values) > 1 else None
+                found[split] = {"mean": statistics.fmean(values), "deviation": deviation}
+        return {**found, "runs": runs}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The report as Markdown."""
+    lines = [
+        "| task | encoder | options | seeds | dev | test | paper, test |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        cells = []
+        for split in ("dev", "test"):
+            value = row.get(split)
+            cells.append("" if value is None else _figure(value["mean"], value["deviation"]))
+        paper = "" if row["paper"] is None else _figure(row["paper"], None, 1)
+        options = " ".join(row["options"])
+        lines.append(
+            f"| {row['task']} | {row['encoder']} | {options} | {len(row['runs'])} | "
+            f"{cells[0]} | {cells[1]} | {paper} |"
+        )
+    return "\n".join(lines)
+
+
+def _figure(mean: float, deviation: float | None, digits: int = 2) -> str:
+    text = f"{100 * mean:.{digits}f}"
+    return text if deviation is None else f"{text} ± {100 * deviation:.{digits}f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=tuple(STUDIES))
+    parser.add_argument("--data-dir", help="folder with SST and SNLI")
+    parser.add_argument("--vectors", nargs="+", default=[], help="files of word vectors")
+    parser.add_argument("--runs", type=Path, default=Path("runs/study"), help="where runs are kept")
+    parser.add_argument("--only", nargs="+", help="tasks, such as sst2")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--report", action="store_true", help="train nothing")
+    parser.add_argument("--write", action="store_true", help="write results/STUDY.json")
+    options = parser.parse_args()
+    rows = [row for row in STUDIES[options.study] if row.task in (options.only or (row.task,))]
+    data = [str(Path(one).absolute()) for one in options.vectors]
+    data = ["--vectors", *data] if data else []
+    if options.data_dir:
+        data = ["--data-dir", str(Path(options.data_dir).absolute()), *data]
+    elif not options.report:
+        parser.error("--data-dir is missing")
+    study = Study(options.runs.absolute(), data, options.jobs)
+    if not options.report:
+        study.train(rows)
+    found = study.report(rows)
+    print(table(found))
+    if options.write:
+        name = "accuracy" if options.study == "tables" else options.study
+        write_json(RESULTS / f"{name}.json", {"provenance": provenance(), "rows": found})
+
+
+if __name__ == "__main__":
+    main()
