@@ -74,22 +74,21 @@ TABLES = (
     Row("snli", "dsa-multiple", epochs=8),
 )
 
-CHANGES = (
+CHANGES: tuple[tuple[str, ...], ...] = (
     (),
-    ("--averaging", "0"),
-    *(("--num-iterations", str(r)) for r in (1, 3, 4)),
-    *(("--num-attentions", str(m)) for m in (2, 4, 8)),
     ("--initial-scale", "keep"),
     ("--initial-scale", "none"),
+    ("--averaging", "0"),
     ("--batch-norm-momentum", "0.99"),
-    ("--num-dense-layers", "3"),
     ("--learning-rate", "0.5"),
-    ("--plateau-patience", "5"),
+    ("--num-dense-layers", "3"),
     ("--tokenizer", "ptb"),
+    *(("--num-iterations", str(r)) for r in (1, 3, 4)),
+    *(("--num-attentions", str(m)) for m in (2, 4, 8)),
     ("--stop-routing-gradient",),
 )
 ABLATIONS = tuple(
-    Row("sst2", seeds=3, epochs=15, options=("--sentences-only", *change)) for change in CHANGES
+    Row("sst2", seeds=3, epochs=12, options=("--sentences-only", *change)) for change in CHANGES
 )
 
 STUDIES = {"tables": TABLES, "ablations": ABLATIONS}
