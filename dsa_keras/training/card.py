@@ -21,6 +21,7 @@ def model_card(run: Run, config: RunConfig, records: Sequence[dict[str, Any]]) -
         words = f"{kind}, from {', '.join(files)} ({covered:.1%} of the running words found)"
     example = '"first sentence" "second sentence"' if config.is_pair else '"your sentence"'
     call = '[("a premise", "a hypothesis")]' if config.is_pair else '["your sentence"]'
+    kept = "a moving average, as it was after" if training.averaging else "those of"
     settings = "\n".join(
         f"| {name} | {value} |"
         for part in (config.model.to_dict(), training.to_dict())
@@ -40,8 +41,8 @@ Classes: {", ".join(config.class_names)}.
 | seed | {training.seed} |
 | made with | {versions} |
 
-The weights kept are those of the epoch with the best dev accuracy. The test split was not looked at
-in training.
+The weights kept are {kept} the epoch with the best dev accuracy. The test split
+was not looked at in training.
 
 ## Use
 
