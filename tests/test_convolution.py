@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsa_keras.layers import WordConvolution, WordDropout
-from dsa_keras.layers.convolution import same_sentence
+from dsa_keras.layers.convolution import WordProduct, same_sentence
 
 
 def value_and_gradients(convolve, words, kernel):
@@ -116,3 +116,26 @@ def test_dropout_of_nothing_and_of_too_much():
     np.testing.assert_array_equal(WordDropout(0.0)(words, training=True), words)
     with pytest.raises(ValueError, match="`rate` must be at least 0 and below 1, got 1"):
         WordDropout(1)
+
+
+def test_a_product_of_parts_is_that_of_the_parts_side_by_side():
+    """Answers and gradients are those of `Dense`, and what needs no gradient gets none."""
+    random = np.random.default_rng(0)
+    fixed, trained = (random.normal(size=(2, 3, n)).astype("float32") for n in (4, 5))
+    fixed, trained = tf.constant(fixed), tf.Variable(trained)
+    parts, dense = WordProduct(6), keras.layers.Dense(6)
+    for layer in (parts, dense):
+        layer.build((2, 3, 9))
+        layer.set_weights([np.cos(np.arange(54.0)).reshape(9, 6), np.arange(6.0)])
+    with tf.GradientTape(persistent=True) as tape:
+        got, expected = parts([fixed, trained]), dense(tf.concat([fixed, trained], -1))
+        losses = [tf.reduce_sum(tf.sin(one)) for one in (got, expected)]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(parts(tf.concat([fixed, trained], -1)), expected, atol=1e-5)
+    for loss, layer in zip(losses, (parts, dense), strict=True):
+        layer.gradients = [
+            one.numpy()
+            for one in tape.gradient(loss, [trained, layer.kernel.value, layer.bias.value])
+        ]
+    for one, two in zip(parts.gradients, dense.gradients, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)

@@ -27,6 +27,7 @@ from dsa_keras.layers import (
     WordEmbedding,
 )
 from dsa_keras.layers.composite import CompositeFunction
+from dsa_keras.layers.convolution import WordProduct
 
 RANDOM = np.random.default_rng(0)
 WORDS = RANDOM.normal(size=(3, 6, 4)).astype("float32")
@@ -53,6 +54,7 @@ CASES = {
         {"arguments": {"segment_ids": SEGMENTS}},
     ),
     "word-convolution": (lambda **kw: WordConvolution(3, 3, **kw), WORDS, {}),
+    "word-product": (lambda **kw: WordProduct(3, **kw), [WORDS, WORDS[..., :2]], {}),
     "word-dropout": (lambda **kw: WordDropout(0.5, **kw), WORDS, {}),
     "composite": (
         lambda **kw: CompositeFunction(3, 3, 0.2, 0.01, HeDropout(0.2), **kw),

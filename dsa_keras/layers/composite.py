@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
-from dsa_keras.layers.convolution import WordConvolution
+from dsa_keras.layers.convolution import WordConvolution, WordProduct
 from dsa_keras.layers.dropout import WordDropout
 
 
@@ -54,7 +54,7 @@ class CompositeFunction(keras.layers.Layer):
             "name": "convolution",
         }
         if kernel_size == 1:
-            self._convolution = keras.layers.Dense(filters, **options)
+            self._convolution = WordProduct(filters, **options)
         else:
             self._convolution = WordConvolution(filters, kernel_size, **options)
         self._dropout = WordDropout(dropout, dtype=self.dtype_policy)
@@ -80,7 +80,12 @@ class CompositeFunction(keras.layers.Layer):
         same_sentence: Any = None,
         training: bool | None = None,
     ) -> Any:
-        """Computes h(inputs); `same_sentence` is that of `WordConvolution`."""
+        """Computes h(inputs); `same_sentence` is that of `WordConvolution`.
+
+        With kernel size 1 the inputs may be a list of parts of the features.
+        """
+        if isinstance(mask, list | tuple):
+            mask = mask[0]  # Keras gives one per part.
         sees = {} if same_sentence is None else {"same_sentence": same_sentence}
         x = ops.leaky_relu(self._convolution(inputs, **sees), self.negative_slope)
         # LeakyReLU(s x) = s LeakyReLU(x) for every s >= 0, so dropout can wait for the mask.

@@ -86,14 +86,14 @@ class WordCompression(keras.layers.Layer):
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Computes the compressed words; see the class."""
+        parts = [inputs]
         if isinstance(inputs, list | tuple):
-            mask = mask[0] if isinstance(mask, list | tuple) else mask
-            inputs = ops.concatenate(list(inputs), axis=-1)
-        words_shape(self, inputs.shape)
+            parts, mask = list(inputs), mask[0] if isinstance(mask, list | tuple) else mask
+        words_shape(self, _joined([tuple(part.shape) for part in parts]))
         if mask is not None:
-            mask = word_flags("mask", mask, inputs)
-            inputs = zero_masked(inputs, mask)
-        return unit_vectors(self.h(inputs, mask=mask, training=training))
+            mask = word_flags("mask", mask, parts[0])
+            parts = [zero_masked(part, mask) for part in parts]
+        return unit_vectors(self.h(parts, mask=mask, training=training))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the words, which is the first one of a list."""

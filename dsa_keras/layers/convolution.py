@@ -1,4 +1,4 @@
-"""Convolution over words, computed as one matrix product."""
+"""Convolution over words, computed as matrix products."""
 
 from __future__ import annotations
 
@@ -46,6 +46,54 @@ class WordConvolution(keras.layers.Conv1D):
         config = super().get_config()
         for fixed in ("strides", "padding", "data_format", "dilation_rate", "groups", "activation"):
             config.pop(fixed)
+        return config
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class WordProduct(keras.layers.Dense):
+    """`keras.layers.Dense` without an activation that takes features in parts as well.
+
+    The answer for a list of parts is that for the parts side by side, but nothing is copied there,
+    and a part that needs no gradient, as fixed word vectors do not, costs none.
+
+    Args:
+        units: features out per word.
+        **kwargs: of `keras.layers.Dense`, but for the activation.
+
+    Call arguments:
+        inputs: words, `(batch, words, features)`, or a list of parts of their features.
+    """
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.input_spec = None
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for the features of all parts together."""
+        parts = input_shape if isinstance(input_shape[0], list | tuple) else [input_shape]
+        super().build((*parts[0][:-1], sum(part[-1] for part in parts)))
+        self.input_spec = None
+
+    def call(self, inputs: Any) -> Any:
+        """Multiplies each part with its rows of the kernel, and adds up."""
+        parts = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+        kernels = tf.split(tf.convert_to_tensor(self.kernel), [part.shape[-1] for part in parts])
+        products = [
+            tf.reshape(part, [-1, part.shape[-1]]) @ kernel
+            for part, kernel in zip(parts, kernels, strict=True)
+        ]
+        shape = tf.concat([tf.shape(parts[0])[:-1], [self.units]], axis=0)
+        return tf.nn.bias_add(tf.reshape(tf.add_n(products), shape), self.bias)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """The shape of one of the parts, with `units` features."""
+        parts = input_shape if isinstance(input_shape[0], list | tuple) else [input_shape]
+        return (*parts[0][:-1], self.units)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        config = super().get_config()
+        config.pop("activation")
         return config
 
 
@@ -102,24 +150,17 @@ def _within_sentence(values: Any, part: int, same_sentence: Any) -> Any:
 def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
     """The convolution, with a gradient that is two matrix products of the same shape."""
     size, features, filters = kernel.shape
-    around = [[0, 0], [size // 2, size // 2], [0, 0]]
 
     @tf.custom_gradient
     def convolve(words: Any, kernel: Any) -> tuple[Any, Any]:
         shape = tf.shape(words)
-        length = shape[1]
         rows, parts = tf.reshape(words, [-1, features]), all_parts(kernel)
-        products = tf.reshape(rows @ parts, tf.stack([shape[0], length, size * filters]))
+        products = tf.reshape(rows @ parts, tf.stack([shape[0], shape[1], size * filters]))
 
         def gradient(upstream: Any) -> tuple[Any, Any]:
-            back = [
-                tf.pad(_within_sentence(upstream, part, same_sentence), around)
-                for part in range(size)
-            ]
-            shifted = tf.concat(
-                [one[:, size - 1 - part :][:, :length] for part, one in enumerate(back)], axis=-1
-            )
-            shifted = tf.reshape(shifted, [-1, size * filters])
+            seen_from = _seen_from(shape[:2], size, same_sentence)
+            upstream = tf.pad(tf.reshape(upstream, [-1, filters]), [[0, 1], [0, 0]])
+            shifted = tf.reshape(tf.gather(upstream, seen_from), [-1, size * filters])
             by_words = tf.reshape(tf.matmul(shifted, parts, transpose_b=True), shape)
             by_parts = tf.matmul(rows, shifted, transpose_a=True)
             by_parts = tf.reshape(by_parts, [features, size, filters])
@@ -128,3 +169,17 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
         return shifted_sum(products, size, same_sentence), gradient
 
     return convolve(words, kernel)
+
+
+def _seen_from(shape: Any, size: int, same: Any) -> Any:
+    """The words that see a word by the parts of the kernel, counted through all rows.
+
+    Where no word does, because a sentence ends before it, it is the number of all words.
+    """
+    if same is None:
+        same = same_sentence(tf.zeros(shape, tf.int32), size, tf.float32)
+    count = shape[0] * shape[1]
+    word = tf.range(count)[:, tf.newaxis] + (size // 2 - tf.range(size))
+    # A word that a part sees from here sees this one by the opposite part.
+    same = tf.reshape(tf.reverse(same, [-1]), [-1, size])
+    return tf.where(same > 0, word, count)
