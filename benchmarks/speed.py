@@ -243,22 +243,31 @@ def main() -> None:
     parser.add_argument("--encode", type=int, default=10_000, help="sentences to encode")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="a quick look on generated sentences")
-    parser.add_argument("--write", action="store_true", help="write results/speed.json")
+    parser.add_argument("--eager", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--write", action="store_true", help="write to results/speed.json")
     options = parser.parse_args()
     if options.short:
         options.tasks, options.data_dir = ["demo-sentiment"], None
         options.batches, options.encode, options.repetitions = 10, 2000, 1
     elif options.data_dir is None:
         parser.error("--data-dir is missing (or use --short)")
-    results: dict[str, Any] = {"provenance": provenance()}
     for task in options.tasks:
         with tempfile.TemporaryDirectory() as folder:
             write_job(Path(folder), task, options.data_dir, options.batches, options.encode)
             kinds = SHORT if options.short else KINDS
-            results[task] = measure(Path(folder), kinds, options.repetitions)
-        print(report(task, results[task]), flush=True)
-    if options.write:
-        write_json(RESULTS / "speed.json", results)
+            if options.eager:
+                kinds = tuple(kind for kind in kinds if "compiled" not in kind)
+            result = measure(Path(folder), kinds, options.repetitions)
+        print(report(task, result), flush=True)
+        if options.write:
+            write_task(task, {"provenance": provenance(), **result})
+
+
+def write_task(task: str, result: dict[str, Any]) -> None:
+    """Puts a task's result into the file, which keeps those of other tasks."""
+    path = RESULTS / "speed.json"
+    others = json.loads(path.read_text()) if path.exists() else {}
+    write_json(path, {**others, task: result})
 
 
 if __name__ == "__main__":
