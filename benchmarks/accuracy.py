@@ -30,6 +30,7 @@ from typing import Any
 from benchmarks.common import RESULTS, ROOT, provenance
 from dsa_keras.files import write_json
 from dsa_keras.progress import progress_bar
+from dsa_keras.training.run import Run
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,7 @@ class Study:
             path = self.runs / row.run_name(seed)
             if not self._scored(path):
                 continue
-            lines = (path / "metrics.jsonl").read_text().splitlines()
-            dev = [json.loads(line)["dev_accuracy"] for line in lines]
+            dev = [record["dev_accuracy"] for record in Run(path).metrics()]
             one = {"seed": seed, "epochs": len(dev), "best_epoch": dev.index(max(dev)) + 1}
             one |= {"dev": max(dev), "dev_by_epoch": [round(value, 4) for value in dev]}
             if (test := path / "evaluation-test.json").exists():

@@ -16,6 +16,7 @@ from dsa_keras.layers.checks import (
     zero_masked,
 )
 from dsa_keras.layers.composite import CompositeFunction
+from dsa_keras.layers.convolution import joined_shape
 from dsa_keras.layers.initializers import HeDropout
 
 
@@ -82,14 +83,14 @@ class WordCompression(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         """Builds h^c for the features of all inputs together."""
-        self.h.build(words_shape(self, _joined(input_shape)))
+        self.h.build(words_shape(self, joined_shape(input_shape)))
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Computes the compressed words; see the class."""
         parts = [inputs]
         if isinstance(inputs, list | tuple):
             parts, mask = list(inputs), mask[0] if isinstance(mask, list | tuple) else mask
-        words_shape(self, _joined([tuple(part.shape) for part in parts]))
+        words_shape(self, joined_shape([tuple(part.shape) for part in parts]))
         if mask is not None:
             mask = word_flags("mask", mask, parts[0])
             parts = [zero_masked(part, mask) for part in parts]
@@ -101,7 +102,7 @@ class WordCompression(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         """`(batch, words, features)` to `(batch, words, units)`."""
-        return (*_joined(input_shape)[:-1], self.units)
+        return (*joined_shape(input_shape)[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this layer again."""
@@ -119,11 +120,3 @@ def unit_vectors(words: Any) -> Any:
     exact = ops.cast(words, keras.backend.result_type(words.dtype, "float32"))
     square = ops.sum(ops.square(exact), axis=-1, keepdims=True)
     return ops.cast(exact * ops.rsqrt(ops.maximum(square, 1e-12)), words.dtype)
-
-
-def _joined(shape: Any) -> tuple[int | None, ...]:
-    """The shape of the concatenation, for one shape or a list of shapes."""
-    if isinstance(shape[0], list | tuple):
-        features = [one[-1] for one in shape]
-        return (*shape[0][:-1], None if None in features else sum(features))
-    return tuple(shape)

@@ -70,8 +70,7 @@ class WordProduct(keras.layers.Dense):
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for the features of all parts together."""
-        parts = input_shape if isinstance(input_shape[0], list | tuple) else [input_shape]
-        super().build((*parts[0][:-1], sum(part[-1] for part in parts)))
+        super().build(joined_shape(input_shape))
         self.input_spec = None
 
     def call(self, inputs: Any) -> Any:
@@ -87,14 +86,21 @@ class WordProduct(keras.layers.Dense):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         """The shape of one of the parts, with `units` features."""
-        parts = input_shape if isinstance(input_shape[0], list | tuple) else [input_shape]
-        return (*parts[0][:-1], self.units)
+        return (*joined_shape(input_shape)[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this layer again."""
         config = super().get_config()
         config.pop("activation")
         return config
+
+
+def joined_shape(shape: Any) -> tuple[int | None, ...]:
+    """The shape of parts side by side, for one shape or a list of shapes."""
+    if isinstance(shape[0], list | tuple):
+        features = [one[-1] for one in shape]
+        return (*shape[0][:-1], None if None in features else sum(features))
+    return tuple(shape)
 
 
 def same_sentence(segment_ids: Any, kernel_size: int, dtype: Any) -> Any:
