@@ -110,6 +110,22 @@ class MLPHead(keras.layers.Layer):
             x = ops.leaky_relu(hidden(x), self.negative_slope)
         return self._classes(x)
 
+    def take_statistics(self, inputs: Any) -> None:
+        """Makes batch norm's statistics those of these vectors as inference sees them.
+
+        The moving statistics come from vectors under dropout, and lag behind the weights; these are
+        without dropout, of the weights as they are.
+
+        Args:
+            inputs: `(batch, features)`, enough of them to stand for all.
+        """
+        x = ops.cast(inputs, "float32")
+        for norm, hidden in zip(self._norms, self._hidden, strict=True):
+            mean, variance = ops.moments(ops.cast(x, "float32"), axes=0)
+            norm.moving_mean.assign(mean)
+            norm.moving_variance.assign(variance)
+            x = ops.leaky_relu(hidden(norm(x, training=False)), self.negative_slope)
+
     def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
         """Logits, which are float32 under mixed precision too."""
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype="float32")

@@ -8,7 +8,12 @@ from dsa_keras.config import (
     TrainingConfig,
     preset,
 )
-from dsa_keras.models.classifiers import build_classifier, build_pair_classifier, pack_classifier
+from dsa_keras.models.classifiers import (
+    build_classifier,
+    build_pair_classifier,
+    head_features,
+    pack_classifier,
+)
 from dsa_keras.models.encoders import assign_vectors, build_encoder, pack_encoder, trace_encoder
 from dsa_keras.models.word_tables import TabledEncoder, has_word_tables
 
@@ -24,6 +29,7 @@ __all__ = [
     "build_encoder",
     "build_pair_classifier",
     "has_word_tables",
+    "head_features",
     "pack_classifier",
     "pack_encoder",
     "preset",

@@ -71,9 +71,15 @@ def pack_classifier(model: keras.Model) -> keras.Model:
     sentences = encode_packed(model.get_layer("encoder"), word_ids, segment_ids, index)
     vectors = GatherSentences(name="sentences")(sentences, index=index)
     if pair:
-        vectors = model.get_layer("matching")([vectors[:, 1], vectors[:, 0]])
+        vectors = HeuristicMatching(name="matching")([vectors[:, 1], vectors[:, 0]])
     inputs = {"index": index, "segment_ids": segment_ids, "word_ids": word_ids}
     return keras.Model(inputs, model.get_layer("head")(vectors), name=f"packed_{model.name}")
+
+
+def head_features(packed: keras.Model) -> keras.Model:
+    """The part of a packed classifier up to what its head sees: `(batch, features)`."""
+    last = packed.get_layer("matching" if is_pair_classifier(packed) else "sentences")
+    return keras.Model(packed.input, last.output, name="head_features")
 
 
 def _head(config: ModelConfig) -> keras.Layer:

@@ -51,7 +51,11 @@ class WeightAverage(keras.callbacks.Callback):
 
     @contextlib.contextmanager
     def in_model(self) -> Iterator[None]:
-        """Puts the average into the model for the time of a `with` block."""
+        """Puts the average into the model for the time of a `with` block.
+
+        What the block changes in the weights, which is batch norm's statistics, it changes in the
+        average.
+        """
         trained = {name: np.array(weight) for name, weight in self._weights.items()}
         try:
             for name, weight in self._weights.items():
@@ -59,6 +63,7 @@ class WeightAverage(keras.callbacks.Callback):
             yield
         finally:
             for name, weight in self._weights.items():
+                self._average[name].assign(np.array(weight))
                 weight.assign(trained[name])
 
     def state(self) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from dsa_keras.models import (
     assign_vectors,
     build_classifier,
     build_pair_classifier,
+    head_features,
     pack_classifier,
 )
 from dsa_keras.sentence_model import SentenceModel
@@ -31,6 +32,9 @@ from dsa_keras.training.optimizers import build_optimizer, take_gradient_norm
 from dsa_keras.training.run import Run, RunConfig
 from dsa_keras.training.schedule import Schedule
 from dsa_keras.training.weights import restore_state, save_state, save_weights, weights_of
+
+_STATISTICS_EXAMPLES = 8192
+"""Training examples from which batch norm's statistics of averaged weights are taken."""
 
 
 @dataclass(frozen=True)
@@ -158,10 +162,8 @@ class _Fit:
         with strategy.scope():
             self.average = WeightAverage(model, config.training.averaging)
         self.dev = self._batches("dev")
-        self.logits = tf.function(
-            lambda inputs: model(inputs, training=False),
-            input_signature=[self.dev.element_spec[0]],
-        )
+        self.logits = self._inference(model)
+        self.features = self._inference(head_features(model))
         self.board: Board | None = None
 
     def run_epochs(self, *, resumed: bool) -> None:
@@ -216,10 +218,28 @@ class _Fit:
             **order,
         )
 
+    def _inference(self, model: keras.Model) -> Any:
+        signature = [self.dev.element_spec[0]]
+        return tf.function(lambda inputs: model(inputs, training=False), input_signature=signature)
+
+    def _take_statistics(self) -> None:
+        """Takes batch norm's statistics of averaged weights from training examples.
+
+        They are the same examples after every epoch, a random part if there are many. Averages of
+        the moving statistics belong to the weights of each step, not to the average of the weights.
+        """
+        if self.average.decay:
+            size = self.config.training.batch_size
+            sample = self._batches("train", seed=self.config.training.seed)
+            sample = sample.take(num_batches(_STATISTICS_EXAMPLES, size) * self.replicas)
+            features = [self.features(inputs).numpy() for inputs, _ in sample]
+            self.model.get_layer("head").take_statistics(np.concatenate(features))
+
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
         """Scores the dev split, decides how to go on, and saves everything."""
         rate = float(np.array(self.model.optimizer.learning_rate))
         with self.average.in_model():
+            self._take_statistics()
             logits = np.concatenate([self.logits(inputs).numpy() for inputs, _ in self.dev])
             labels = self.prepared["dev"].labels
             confusion = confusion_matrix(labels, logits.argmax(-1), len(self.config.class_names))
