@@ -9,7 +9,7 @@ that was stopped goes on where it was: the command is the same. `--report` train
 what is there.
 
 The runs are those of `python -m dsa_keras train`, whose command line each of them prints into a log
-beside its folder.
+beside its folder, with the commit of the code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, ROOT, provenance
+from benchmarks.common import RESULTS, ROOT, commit, provenance
 from dsa_keras.files import write_json
 from dsa_keras.progress import progress_bar
 from dsa_keras.training.run import Run
@@ -92,6 +92,9 @@ ABLATIONS = tuple(
     Row("sst2", seeds=3, epochs=12, options=("--sentences-only", *change)) for change in CHANGES
 )
 
+_COMMIT = "commit "
+"""How a line of a run's log begins that tells the code and the command."""
+
 STUDIES = {"tables": TABLES, "ablations": ABLATIONS}
 
 
@@ -146,7 +149,7 @@ class Study:
         command = [sys.executable, "-m", "dsa_keras", *arguments]
         log = path.with_name(path.name + ".log")
         with log.open("a") as file:
-            print("python", shlex.join(command[1:]), file=file, flush=True)
+            print(f"{_COMMIT}{commit()}: python", shlex.join(command[1:]), file=file, flush=True)
             done = subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
         if done.returncode:
             raise SystemExit(f"{path.name} failed, see {log}")
@@ -166,6 +169,7 @@ class Study:
             one |= {"dev": max(dev), "dev_by_epoch": [round(value, 4) for value in dev]}
             if (test := path / "evaluation-test.json").exists():
                 one["test"] = json.loads(test.read_text())["accuracy"]
+            one["commits"] = _commits(path.with_name(path.name + ".log"))
             runs.append(one)
         if not runs:
             return None
@@ -177,6 +181,13 @@ class Study:
                 deviation = statistics.stdev(values) if len(values) > 1 else None
                 found[split] = {"mean": statistics.fmean(values), "deviation": deviation}
         return {**found, "runs": runs}
+
+
+def _commits(log: Path) -> list[str]:
+    """The commits at which a run was trained and scored, by its log."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    found = (line.split()[1].rstrip(":") for line in lines if line.startswith(_COMMIT))
+    return list(dict.fromkeys(found))
 
 
 def table(rows: list[dict[str, Any]]) -> str:

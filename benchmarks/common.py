@@ -21,19 +21,22 @@ def provenance() -> dict[str, Any]:
     if info.exists():
         names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(":", 1)[1].strip() if names else model
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
     module = getattr(sys.modules["__main__"], "__spec__", None)
     return {
         "command": " ".join(["python -m", module.name if module else "?", *_plain(sys.argv[1:])]),
-        "commit": commit,
+        "commit": commit(),
         "machine": {"processor": model, "cores": os.cpu_count(), "accelerators": "none"},
         "python": platform.python_version(),
         "versions": {
             name: importlib.metadata.version(name) for name in ("tensorflow", "keras", "numpy")
         },
     }
+
+
+def commit() -> str:
+    """The commit of the code."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
 def _plain(arguments: list[str]) -> list[str]:

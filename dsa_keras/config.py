@@ -192,7 +192,8 @@ class TrainingConfig(JsonConfig):
         plateau_factor: by what it is multiplied then.
         plateau_min_delta: what counts as progress.
         averaging: what is scored and kept is a moving average of the weights, of which a step keeps
-            this share; 0 for the weights themselves.
+            this share, with batch-norm statistics of its own, taken without dropout; 0 for the
+            weights themselves.
         epochs: at most so many.
         early_stopping: epochs without a better dev accuracy before training stops; 0 never stops
             early.

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from runs import tiny_run
 
+import dsa_keras
+from dsa_keras.data import load_dataset
 from dsa_keras.errors import RunError
 from dsa_keras.training.averaging import WeightAverage
 from dsa_keras.training.fit import Options
@@ -82,6 +84,17 @@ def test_it_is_in_the_model_for_a_block_only():
         np.testing.assert_array_equal(np.array(weight), seen[-1][name])
 
 
+def test_what_a_block_changes_stays_in_the_average():
+    model, average, _, seen = fitted(0.9, steps=3)
+    mean = model.layers[0].moving_mean
+    before = average.state()
+    with average.in_model():
+        mean.assign([5.0, 7.0])
+    np.testing.assert_array_equal(np.array(mean), seen[-1][mean.path])
+    for name, value in average.state().items():
+        np.testing.assert_array_equal(value, [5.0, 7.0] if name == mean.path else before[name])
+
+
 def test_without_decay_there_is_none():
     model, average, _, seen = fitted(0.0, steps=2)
     assert average.state() == {}
@@ -111,6 +124,23 @@ def test_the_average_is_kept_and_training_is_as_without(tmp_path):
     with np.load(paths[0.9] / "last.npz") as file:
         for name, value in best[0.9].items():
             np.testing.assert_array_equal(file[f"average/{name}"], value)
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_statistics_are_those_of_the_training_sentences(tmp_path, pair):
+    """The normed inputs of the first hidden layer have mean 0 and variance 1, without dropout."""
+    path = tiny_run(tmp_path / "run", pair=pair, training={"averaging": 0.9})
+    model = dsa_keras.load(path)
+    texts = load_dataset(model.config.task, size=300)["train"].texts
+    if pair:
+        p, h = (model.encode([text[side] for text in texts]) for side in (0, 1))
+        features = np.concatenate([h, p, np.abs(h - p), h * p], axis=-1)
+    else:
+        features = model.encode(texts)
+    best = load_weights(path / "best.npz")
+    mean, variance = (best[f"head/batch_norm1/moving_{name}"] for name in ("mean", "variance"))
+    np.testing.assert_allclose(mean, features.mean(0), atol=1e-5)
+    np.testing.assert_allclose(variance, features.var(0), atol=1e-5)
 
 
 def test_a_state_without_its_average_is_refused(tmp_path):

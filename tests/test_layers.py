@@ -317,6 +317,16 @@ def test_mlp_head_normalises_as_pytorch_does():
     np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(0), rtol=1e-5)
 
 
+def test_statistics_taken_from_a_batch_are_those_of_training_on_it():
+    """Without dropout, inference after it is what training computes: both norms fit the batch."""
+    head = MLPHead(3, hidden_units=4, num_hidden_layers=2, dropout=0.0)
+    x = np.random.default_rng(0).normal(3.0, 2.0, size=(50, 6)).astype("float32")
+    trained = head(x, training=True)
+    assert np.abs(np.array(head(x, training=False) - trained)).max() > 0.1
+    head.take_statistics(x)
+    np.testing.assert_allclose(head(x, training=False), trained, atol=1e-5)
+
+
 def test_mlp_head_gives_float32_logits_in_half_precision():
     head = MLPHead(3, dtype="mixed_float16")
     assert head(VECTORS).dtype == "float32"
