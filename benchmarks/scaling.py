@@ -1,6 +1,6 @@
 """How time and memory grow: with sentences, with their length, with attentions and iterations.
 
-    python -m benchmarks.scaling [--sentences 1000000] [--repetitions 3] [--write]
+    python -m benchmarks.scaling [--series length iterations] [--turns 15] [--write]
 
 Single DSA of the paper's size with random weights; the words are generated, so nothing is needed.
 
@@ -9,9 +9,11 @@ Single DSA of the paper's size with random weights; the words are generated, so 
 - length: a training step of 16 sentences of so many words.
 - attentions m and iterations r: a training step of 128 sentences of 10 words.
 
-Every point is a process of its own, whose peak memory is taken; the points take turns, and the
-median counts. What a process needs before its first step (the program, the model, the compiled
-graph) is in its memory and not in its time. `--write` leaves `results/scaling.json` and the plot.
+Times of training steps are taken in one process for all points of a series, which take turns, so
+that a slow minute of the machine slows them all; the median counts. Peak memory is that of a
+process for each point. What a process needs before its first step (the program, the model, the
+compiled graph) is in its memory and not in its time. `--write` leaves `results/scaling.json` and
+the plot; series that are not measured stay in it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,10 +40,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 PICTURE = ROOT / "docs" / "images" / "scaling.png"
 WORDS = 10_000
-STEPS = 8
 
-LENGTHS = (10, 30, 100, 200, 300, 500, 700, 1000)
-COUNTS = (1, 2, 3, 4, 5, 6, 7, 8)
+SERIES: dict[str, tuple[int, ...]] = {
+    "sentences": (10_000, 30_000, 100_000, 300_000, 1_000_000),
+    "length": (10, 30, 100, 200, 300, 500, 700, 1000),
+    "attentions": tuple(range(1, 9)),
+    "iterations": tuple(range(1, 9)),
+}
+"""What grows, and the points that are measured."""
 
 TITLES = {
     "sentences": "sentences encoded",
@@ -81,16 +87,19 @@ def encode_seconds(count: int) -> float:
     return time.perf_counter() - begin
 
 
-def step_seconds(rows: int, length: int, **model: int) -> float:
-    """The median time of a training step on packed sentences of one length."""
+def training_step(what: str, value: int) -> Callable[[], Any]:
+    """A training step on packed sentences of one length, compiled and run once."""
     import keras
     import tensorflow as tf
 
     from dsa_keras.models import build_classifier, pack_classifier
     from dsa_keras.training.optimizers import build_optimizer
 
+    rows, length = (16, value) if what == "length" else (128, 10)
+    change = {} if what == "length" else {f"num_{what}": value}
     recipe = preset("sst2")
-    packed = pack_classifier(build_classifier(recipe.model.replace(vocabulary_size=WORDS, **model)))
+    config = recipe.model.replace(vocabulary_size=WORDS, **change)
+    packed = pack_classifier(build_classifier(config))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     packed.compile(build_optimizer(recipe.training), loss, jit_compile=False)
     random = np.random.default_rng(0)
@@ -100,28 +109,33 @@ def step_seconds(rows: int, length: int, **model: int) -> float:
         "index": tf.range(rows),
     }
     labels = tf.constant(random.integers(0, 2, rows), tf.int32)
-    for _ in range(2):
-        packed.train_on_batch(inputs, labels)
-    seconds = []
-    for _ in range(STEPS):
-        begin = time.perf_counter()
-        packed.train_on_batch(inputs, labels)
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
+    packed.train_on_batch(inputs, labels)
+    return lambda: packed.train_on_batch(inputs, labels)
 
 
-def measured(what: str, value: int) -> dict[str, float]:
-    """One point, in this process."""
+def step_seconds(what: str, values: Sequence[int], turns: int) -> list[float]:
+    """The median time of a training step for each value, the values taking turns."""
+    steps = [training_step(what, value) for value in values]
+    seconds: list[list[float]] = [[] for _ in steps]
+    for _ in range(turns):
+        for step, times in zip(steps, seconds, strict=True):
+            begin = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - begin)
+    return [statistics.median(times) for times in seconds]
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measured(what: str, values: Sequence[int], turns: int) -> list[dict[str, float]]:
+    """Points of a series, in this process: the peak is that of all of them."""
     if what == "sentences":
-        seconds = encode_seconds(value)
-    elif what == "length":
-        seconds = step_seconds(16, value)
-    elif what == "attentions":
-        seconds = step_seconds(128, 10, num_attentions=value)
+        seconds = [encode_seconds(value) for value in values]
     else:
-        seconds = step_seconds(128, 10, num_iterations=value)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_mb": peak}
+        seconds = step_seconds(what, values, turns)
+    return [{"seconds": one, "peak_mb": peak_mb()} for one in seconds]
 
 
 def line(points: list[dict[str, float]], name: str) -> dict[str, float]:
@@ -132,42 +146,33 @@ def line(points: list[dict[str, float]], name: str) -> dict[str, float]:
     return {"slope": float(slope), "start": float(start), "r2": float(1 - rest / spread)}
 
 
-def measure(values: dict[str, tuple[int, ...]], repetitions: int) -> dict[str, Any]:
-    """All points, each in a process of its own, in turns."""
-    found: dict[tuple[str, int], list[dict[str, float]]] = {}
-    jobs = [
-        (what, value)
-        for turn in range(repetitions)
-        for what, row in values.items()
-        for value in row
-        # A million sentences take minutes, and minutes need no repetition.
-        if turn == 0 or what != "sentences" or value < 100_000
-    ]
-    with progress_bar(len(jobs), "measuring", unit=" points") as bar:
-        for what, value in jobs:
-            command = [sys.executable, "-m", "benchmarks.scaling", "--point", what, str(value)]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-            if done.returncode:
-                sys.exit(f"{what} {value} failed:\n{done.stderr[-2000:]}")
-            found.setdefault((what, value), []).append(json.loads(done.stdout.splitlines()[-1]))
-            bar.update(1)
+def in_process(what: str, values: Sequence[int], turns: int) -> list[dict[str, float]]:
+    """What `measured` finds in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.scaling", "--turns", str(turns), "--points", what]
+    command += map(str, values)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{what} {values} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(values: dict[str, tuple[int, ...]], turns: int) -> dict[str, Any]:
+    """All points with the lines through them."""
     results = {}
-    for what, row in values.items():
-        points = [
-            {
-                "value": value,
-                **{
-                    name: statistics.median(one[name] for one in found[what, value])
-                    for name in ("seconds", "peak_mb")
-                },
-            }
-            for value in row
-        ]
-        results[what] = {
-            "points": points,
-            "seconds": line(points, "seconds"),
-            "peak_mb": line(points, "peak_mb"),
-        }
+    with progress_bar(sum(len(row) for row in values.values()), "measuring", unit=" points") as bar:
+        for what, row in values.items():
+            points = []
+            for value in row:
+                points.append({"value": value, **in_process(what, [value], 2)[0]})
+                bar.update(1)
+            if what != "sentences":
+                together = in_process(what, row, turns)
+                points = [
+                    {**point, "seconds": one["seconds"]}
+                    for point, one in zip(points, together, strict=True)
+                ]
+            lines = {name: line(points, name) for name in ("seconds", "peak_mb")}
+            results[what] = {"points": points, **lines}
     return results
 
 
@@ -218,26 +223,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sentences", type=int, default=1_000_000, help="the largest number")
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--series", nargs="+", choices=tuple(SERIES), default=list(SERIES))
+    parser.add_argument("--turns", type=int, default=15, help="steps measured for each point")
     parser.add_argument("--write", action="store_true", help="write the results and the plot")
-    parser.add_argument("--point", nargs=2, metavar=("SERIES", "VALUE"), help=argparse.SUPPRESS)
+    parser.add_argument("--points", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.point:
-        print(json.dumps(measured(options.point[0], int(options.point[1]))))
+    if options.points:
+        what, *values = options.points
+        print(json.dumps(measured(what, [int(value) for value in values], options.turns)))
         return
-    counts = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-    values = {
-        "sentences": tuple(count for count in counts if count <= options.sentences),
-        "length": LENGTHS,
-        "attentions": COUNTS,
-        "iterations": COUNTS,
-    }
-    results = measure(values, options.repetitions)
+    results = measure({what: SERIES[what] for what in options.series}, options.turns)
     print(report(results))
     if options.write:
-        write_json(RESULTS / "scaling.json", {"provenance": provenance(), **results})
-        draw(results)
+        path = RESULTS / "scaling.json"
+        known = json.loads(path.read_text()) if path.exists() else {}
+        known |= {what: {"provenance": provenance(), **one} for what, one in results.items()}
+        write_json(path, known)
+        draw({what: known[what] for what in SERIES if what in known})
 
 
 if __name__ == "__main__":

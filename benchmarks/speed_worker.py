@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -74,7 +75,8 @@ def padded_inputs(batch: dict[str, np.ndarray]) -> Any:
     return {"premise": batch["padded0"], "hypothesis": batch["padded1"]}
 
 
-def ours_train(job: Job, form: str) -> float:
+def ours_training(job: Job, form: str) -> Callable[[], None]:
+    """Our training, a step with every batch."""
     import keras
 
     from dsa_keras.config import preset
@@ -98,7 +100,7 @@ def ours_train(job: Job, form: str) -> float:
         for inputs, batch in zip(feeds, batches, strict=True):
             model.train_on_batch(inputs, batch["labels"])
 
-    return timed(epoch)
+    return epoch
 
 
 def ours_encode(job: Job) -> float:
@@ -120,7 +122,7 @@ def ours_encode(job: Job) -> float:
     return timed(lambda: model.encode(texts))
 
 
-def products(job: Job) -> float:
+def bare_products(job: Job) -> Callable[[], None]:
     """The matrix products of a training step of mean length, as often as there are batches."""
     import tensorflow as tf
 
@@ -145,7 +147,24 @@ def products(job: Job) -> float:
         for _ in range(job.settings["batches"]):
             step()
 
-    return timed(steps)
+    return steps
+
+
+def step_and_products(job: Job, turns: int = 5) -> dict[str, float]:
+    """Our training steps and their bare products, which take turns in this process.
+
+    Within one process a slow minute of the machine slows both.
+    """
+    runs = {"step_seconds": ours_training(job, "packed"), "products_seconds": bare_products(job)}
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(turns):
+        for name, run in runs.items():
+            begin = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 # PyTorch's.
@@ -245,12 +264,13 @@ def main() -> None:
     job, kind = Job(Path(sys.argv[1])), sys.argv[2]
     form = kind.rsplit("-", 1)[1] if "-" in kind else ""
     compiled = "compiled" in kind
-    if kind == "products":
-        seconds = products(job)
-    elif kind == "ours-encode":
+    if kind == "step-and-products":
+        print(json.dumps(step_and_products(job)))
+        return
+    if kind == "ours-encode":
         seconds = ours_encode(job)
     elif kind.startswith("ours"):
-        seconds = ours_train(job, form)
+        seconds = timed(ours_training(job, form))
     elif "train" in kind:
         seconds = torch_train(job, form, compiled)
     else:
