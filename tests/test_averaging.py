@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -103,16 +106,15 @@ def test_without_decay_there_is_none():
             np.testing.assert_array_equal(np.array(weight), seen[-1][name])
 
 
-def test_the_average_is_kept_and_training_is_as_without(tmp_path):
+@pytest.fixture(scope="module")
+def averaged_run(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("averaged") / "run"
+    return tiny_run(path, training={"averaging": 0.9}, options={"deterministic": True})
+
+
+def test_the_average_is_kept_and_training_is_as_without(averaged_run, tmp_path):
     """An epoch with it and one without end in the same weights; what is kept differs."""
-    paths = {
-        decay: tiny_run(
-            tmp_path / f"run-{decay}",
-            training={"averaging": decay},
-            options={"deterministic": True},
-        )
-        for decay in (0.0, 0.9)
-    }
+    paths = {0.0: tiny_run(tmp_path / "run", options={"deterministic": True}), 0.9: averaged_run}
     last, best = (
         {decay: load_weights(path / name) for decay, path in paths.items()}
         for name in ("last.npz", "best.npz")
@@ -127,9 +129,11 @@ def test_the_average_is_kept_and_training_is_as_without(tmp_path):
 
 
 @pytest.mark.parametrize("pair", [False, True])
-def test_statistics_are_those_of_the_training_sentences(tmp_path, pair):
+def test_statistics_are_those_of_the_training_sentences(averaged_run, tmp_path, pair):
     """The normed inputs of the first hidden layer have mean 0 and variance 1, without dropout."""
-    path = tiny_run(tmp_path / "run", pair=pair, training={"averaging": 0.9})
+    path = averaged_run
+    if pair:
+        path = tiny_run(tmp_path / "run", pair=True, training={"averaging": 0.9})
     model = dsa_keras.load(path)
     texts = load_dataset(model.config.task, size=300)["train"].texts
     if pair:
@@ -143,8 +147,8 @@ def test_statistics_are_those_of_the_training_sentences(tmp_path, pair):
     np.testing.assert_allclose(variance, features.var(0), atol=1e-5)
 
 
-def test_a_state_without_its_average_is_refused(tmp_path):
-    path = tiny_run(tmp_path / "run", training={"averaging": 0.9})
+def test_a_state_without_its_average_is_refused(averaged_run, tmp_path):
+    path = shutil.copytree(averaged_run, tmp_path / "run")
     state = Run(path).last_file
     with np.load(state) as file:
         arrays = {name: file[name] for name in file.files if not name.startswith("average/")}
