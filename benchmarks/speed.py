@@ -255,6 +255,7 @@ def main() -> None:
     parser.add_argument("--encode", type=int, default=10_000, help="sentences to encode")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="a quick look on generated sentences")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, help="measure these only")
     parser.add_argument("--eager", action="store_true", help="leave torch.compile out")
     parser.add_argument("--write", action="store_true", help="write to results/speed.json")
     options = parser.parse_args()
@@ -266,7 +267,7 @@ def main() -> None:
     for task in options.tasks:
         with tempfile.TemporaryDirectory() as folder:
             write_job(Path(folder), task, options.data_dir, options.batches, options.encode)
-            kinds = SHORT if options.short else KINDS
+            kinds = tuple(options.kinds or (SHORT if options.short else KINDS))
             if options.eager:
                 kinds = tuple(kind for kind in kinds if "compiled" not in kind)
             result = measure(Path(folder), kinds, options.repetitions)
