@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,17 @@ def provenance() -> dict[str, Any]:
             name: importlib.metadata.version(name) for name in ("tensorflow", "keras", "numpy")
         },
     }
+
+
+def in_turns(runs: Sequence[Callable[[], Any]], turns: int) -> list[float]:
+    """The median seconds of each, all taking turns: a slow minute of the machine slows them all."""
+    seconds: list[list[float]] = [[] for _ in runs]
+    for _ in range(turns):
+        for run, times in zip(runs, seconds, strict=True):
+            begin = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - begin)
+    return [statistics.median(times) for times in seconds]
 
 
 def commit() -> str:

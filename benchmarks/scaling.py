@@ -22,7 +22,6 @@ import argparse
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -31,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import RESULTS, ROOT, provenance
+from benchmarks.common import RESULTS, ROOT, in_turns, provenance
 from dsa_keras.config import preset
 from dsa_keras.files import write_json, written_aside
 from dsa_keras.progress import progress_bar
@@ -115,14 +114,7 @@ def training_step(what: str, value: int) -> Callable[[], Any]:
 
 def step_seconds(what: str, values: Sequence[int], turns: int) -> list[float]:
     """The median time of a training step for each value, the values taking turns."""
-    steps = [training_step(what, value) for value in values]
-    seconds: list[list[float]] = [[] for _ in steps]
-    for _ in range(turns):
-        for step, times in zip(steps, seconds, strict=True):
-            begin = time.perf_counter()
-            step()
-            times.append(time.perf_counter() - begin)
-    return [statistics.median(times) for times in seconds]
+    return in_turns([training_step(what, value) for value in values], turns)
 
 
 def peak_mb() -> float:

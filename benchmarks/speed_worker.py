@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.common import in_turns
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -156,15 +157,9 @@ def step_and_products(job: Job, turns: int = 5) -> dict[str, float]:
     Within one process a slow minute of the machine slows both.
     """
     runs = {"step_seconds": ours_training(job, "packed"), "products_seconds": bare_products(job)}
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
-    for _ in range(turns):
-        for name, run in runs.items():
-            begin = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(times) for name, times in seconds.items()}
+    return dict(zip(runs, in_turns(list(runs.values()), turns), strict=True))
 
 
 # PyTorch's.

@@ -119,7 +119,7 @@ class MLPHead(keras.layers.Layer):
         Args:
             inputs: `(batch, features)`, enough of them to stand for all.
         """
-        x = ops.cast(inputs, "float32")
+        x = inputs
         for norm, hidden in zip(self._norms, self._hidden, strict=True):
             mean, variance = ops.moments(ops.cast(x, "float32"), axes=0)
             norm.moving_mean.assign(mean)
