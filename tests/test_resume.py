@@ -21,7 +21,7 @@ from dsa_keras.training.run import Run
 from dsa_keras.training.trainer import resume
 
 ROOT = Path(__file__).parent.parent
-EPOCHS = 20
+EPOCHS = 10
 QUIET = Options(show_progress=False)
 TIMES = ("time", "seconds", "train_words_per_second")
 
@@ -75,17 +75,17 @@ def records(folder: Path) -> list[dict]:
 
 def test_killed_and_interrupted_is_exactly_uninterrupted(tmp_path):
     killed = started(["-m", "dsa_keras", *START, "--run-dir", "stopped"], tmp_path)
-    send_after_epoch(killed, 3, signal.SIGKILL)
+    send_after_epoch(killed, 2, signal.SIGKILL)
     assert killed.returncode == -signal.SIGKILL
     after_kill = len(records(tmp_path / "stopped"))
-    assert 3 <= after_kill < EPOCHS
+    assert 2 <= after_kill < EPOCHS
 
     command = "train demo-sentiment --run-dir stopped --resume"
     interrupted = started(["-m", "dsa_keras", *shlex.split(command)], tmp_path)
-    told = send_after_epoch(interrupted, after_kill + 2, signal.SIGINT)
+    told = send_after_epoch(interrupted, after_kill + 1, signal.SIGINT)
     assert interrupted.returncode == 130
     assert f"python -m dsa_keras {command}" in told
-    assert after_kill + 2 <= len(records(tmp_path / "stopped")) < EPOCHS
+    assert after_kill + 1 <= len(records(tmp_path / "stopped")) < EPOCHS
 
     # The last part, and the whole in one go.
     script = (

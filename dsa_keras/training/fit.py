@@ -92,7 +92,8 @@ def fit(
             packed.compile(
                 optimizer=build_optimizer(training),
                 loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-                metrics=["accuracy"],
+                # Given by its name, it would be made within the step, which is then traced twice.
+                metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
                 jit_compile=jit,
             )
             packed.optimizer.build(packed.trainable_variables)
@@ -163,7 +164,12 @@ class _Fit:
             self.average = WeightAverage(model, config.training.averaging)
         self.dev = self._batches("dev")
         self.logits = self._inference(model)
-        self.features = self._inference(head_features(model))
+        if self.average.decay:
+            # The same examples after every epoch, a random part if there are many.
+            sample = self._batches("train", seed=config.training.seed)
+            batches = num_batches(_STATISTICS_EXAMPLES, config.training.batch_size)
+            self.sample = sample.take(batches * self.replicas)
+            self.features = self._inference(head_features(model))
         self.board: Board | None = None
 
     def run_epochs(self, *, resumed: bool) -> None:
@@ -225,14 +231,11 @@ class _Fit:
     def _take_statistics(self) -> None:
         """Takes batch norm's statistics of averaged weights from training examples.
 
-        They are the same examples after every epoch, a random part if there are many. Averages of
-        the moving statistics belong to the weights of each step, not to the average of the weights.
+        Averages of the moving statistics belong to the weights of each step, not to the average of
+        the weights.
         """
         if self.average.decay:
-            size = self.config.training.batch_size
-            sample = self._batches("train", seed=self.config.training.seed)
-            sample = sample.take(num_batches(_STATISTICS_EXAMPLES, size) * self.replicas)
-            features = [self.features(inputs).numpy() for inputs, _ in sample]
+            features = [self.features(inputs).numpy() for inputs, _ in self.sample]
             self.model.get_layer("head").take_statistics(np.concatenate(features))
 
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
