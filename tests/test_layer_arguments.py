@@ -13,6 +13,7 @@ from dsa_keras.layers import (
     HeDropout,
     HeuristicMatching,
     MLPHead,
+    PackedBiLSTM,
     SelfAttention,
     TracedAttention,
     WordCompression,
@@ -64,6 +65,15 @@ SEGMENTS = np.array([[1, 1, 0, 2, 2, 2]] * 3, "int32")
         (
             lambda: HeuristicMatching()([keras.Input((4,)), keras.Input((5,))]),
             r"`inputs` must have the same shape, got \(None, 4\) and \(None, 5\)",
+        ),
+        (lambda: PackedBiLSTM(keras.layers.LSTM(2)), "`bilstm` must be a keras.layers.Bidirect"),
+        (
+            lambda: PackedBiLSTM(keras.layers.Bidirectional(keras.layers.LSTM(2, dropout=0.1))),
+            "`bilstm` must have no dropout",
+        ),
+        (
+            lambda: PackedBiLSTM(keras.layers.Bidirectional(keras.layers.LSTM(2)))(WORDS),
+            "`segment_ids` is missing",
         ),
         (lambda: TracedAttention(keras.layers.Dense(2)), "`attention` must be a DynamicSelf"),
         (

@@ -18,6 +18,7 @@ from dsa_keras.layers import (
     HeDropout,
     HeuristicMatching,
     MLPHead,
+    PackedBiLSTM,
     SelfAttention,
     TracedAttention,
     UnpackWords,
@@ -36,7 +37,13 @@ IDS = np.array([[3, 1, 4, 0], [1, 5, 0, 0]], dtype="int32")
 SEGMENTS = np.array([[1, 1, 0, 2, 2, 2], [1, 0, 2, 2, 0, 0], [1, 1, 1, 1, 1, 0]], dtype="int32")
 PACKED = {"segment_ids": SEGMENTS, "num_segments": 2}
 
+
 # name: (what makes the layer, inputs, further options of check_layer)
+def bilstm(units, return_sequences=False, dtype=None):
+    lstm = keras.layers.LSTM(units, return_sequences=return_sequences, dtype=dtype)
+    return keras.layers.Bidirectional(lstm, dtype=dtype)
+
+
 CASES = {
     "conv-max-pooling": (
         lambda **kw: ConvMaxPooling((2, 3), filters=5, **kw),
@@ -110,6 +117,16 @@ CASES = {
         lambda **kw: TracedAttention(SelfAttention(3, dtype=kw.get("dtype")), **kw),
         WORDS,
         {"masked": True},
+    ),
+    "packed-bilstm": (
+        lambda **kw: PackedBiLSTM(bilstm(3, dtype=kw.get("dtype")), **kw),
+        WORDS,
+        {"arguments": PACKED, "compiles": False},
+    ),
+    "packed-bilstm-of-words": (
+        lambda **kw: PackedBiLSTM(bilstm(3, True, dtype=kw.get("dtype")), **kw),
+        WORDS,
+        {"arguments": PACKED, "compiles": False},
     ),
     "compression": (lambda **kw: WordCompression(3, **kw), WORDS, {"masked": True}),
     "compression-of-a-list": (
@@ -346,3 +363,57 @@ def test_unpacked_words_keep_their_order():
         )
     empty = UnpackWords()(ids * 0, segment_ids=segment_ids * 0, num_segments=2)
     np.testing.assert_array_equal(empty, np.zeros((6, 1)))
+
+
+@pytest.mark.parametrize("of_words", [False, True])
+@pytest.mark.parametrize("run", [lambda function: function, tf.function])
+def test_packed_bilstm_and_its_gradient_are_those_of_keras(of_words, run):
+    """Sentences of 3, 0, 1 and 5 words, in two rows that have room for two each."""
+    layer = bilstm(4, return_sequences=of_words)
+    layer.build((None, None, 2))
+    layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
+    segment_ids = np.array([[1, 0, 1, 1, 0, 0], [1, 2, 2, 2, 2, 2]], dtype="int32")
+    words = RANDOM.normal(size=(2, 6, 2)).astype("float32")
+    places = [(0, [0, 2, 3]), (0, []), (1, [0]), (1, [1, 2, 3, 4, 5])]
+    padded, mask = np.zeros((4, 5, 2), "float32"), np.zeros((4, 5), bool)
+    for number, (row, columns) in enumerate(places):
+        padded[number, : len(columns)] = words[row, columns]
+        mask[number, : len(columns)] = True
+    arguments = {"segment_ids": segment_ids, "num_segments": 2}
+    weight = RANDOM.normal(size=(2, 6 if of_words else 2, 8)).astype("float32")
+
+    @run
+    def packed():
+        with tf.GradientTape() as tape:
+            out = PackedBiLSTM(layer)(words, **arguments)
+            loss = tf.reduce_sum(out * weight)
+        return out, tape.gradient(loss, [one.value for one in layer.trainable_variables])
+
+    def expected():
+        with tf.GradientTape() as tape:
+            out = layer(padded, mask=mask)
+            if of_words:
+                indices = [(row, column) for row, columns in places for column in columns]
+                out = tf.scatter_nd(indices, tf.boolean_mask(out, mask), [2, 6, 8])
+            else:
+                out = tf.reshape(out, [2, 2, 8])
+            loss = tf.reduce_sum(out * weight)
+        return out, tape.gradient(loss, [one.value for one in layer.trainable_variables])
+
+    (got, gradients), (out, slopes) = packed(), expected()
+    np.testing.assert_allclose(got, out, atol=1e-6)
+    for one, other in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_packed_bilstm_leaves_out_masked_words():
+    layer = PackedBiLSTM(bilstm(3))
+    mask = np.array([[True, False, True, True, True, False]] * 3)
+    masked = layer(WORDS, mask=mask, segment_ids=SEGMENTS, num_segments=2)
+    dirty = np.where(mask[..., np.newaxis], WORDS, np.nan)
+    np.testing.assert_array_equal(
+        masked, layer(dirty, segment_ids=np.where(mask, SEGMENTS, 0), num_segments=2)
+    )
+    np.testing.assert_array_equal(
+        masked, layer(dirty, mask=mask, segment_ids=SEGMENTS, num_segments=2)
+    )

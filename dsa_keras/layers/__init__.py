@@ -13,6 +13,7 @@ from dsa_keras.layers.dynamic_self_attention import DynamicSelfAttention, Routin
 from dsa_keras.layers.heuristic_matching import HeuristicMatching
 from dsa_keras.layers.initializers import HeDropout
 from dsa_keras.layers.mlp_head import MLPHead
+from dsa_keras.layers.packed_bilstm import PackedBiLSTM
 from dsa_keras.layers.packing import GatherSentences, GroupByRow, UnpackWords
 from dsa_keras.layers.self_attention import SelfAttention
 from dsa_keras.layers.traced_attention import TracedAttention
@@ -27,6 +28,7 @@ __all__ = [
     "HeDropout",
     "HeuristicMatching",
     "MLPHead",
+    "PackedBiLSTM",
     "RoutingTrace",
     "SelfAttention",
     "TracedAttention",

@@ -19,6 +19,7 @@ from dsa_keras.layers import (
     DynamicSelfAttention,
     GroupByRow,
     HeDropout,
+    PackedBiLSTM,
     SelfAttention,
     TracedAttention,
     UnpackWords,
@@ -53,8 +54,8 @@ def pack_encoder(encoder: keras.Model) -> keras.Model:
 
     Its inputs are `word_ids` and `segment_ids`, both `(rows, words)`, in the convention of
     `DynamicSelfAttention`; and `index`, which only says by its number of entries
-    how many segments a row has at most. Encoders that cannot read packed words (BiLSTM, CNN) unpack
-    them first, which XLA cannot compile.
+    how many segments a row has at most. Only the CNN cannot read packed words and unpacks them
+    first. XLA compiles neither that nor the BiLSTMs, whose steps depend on the lengths.
 
     Output: `(rows, segments, units)`.
     """
@@ -173,15 +174,15 @@ def _encode(
         apart = {"segment_ids": segment_ids} if packed else {}
         xc = layers["compression"]([*(block(x0, **apart) for block in blocks), x0])
         return layers[ATTENTION](xc, **packed)
+    if "bilstm" in layers:
+        x, bilstm = layers["embedding"](word_ids), layers["bilstm"]
+        if packed:
+            bilstm = PackedBiLSTM(bilstm, name="packed_bilstm")
+        states = bilstm(x, **packed)
+        return layers[ATTENTION](states, **packed) if ATTENTION in layers else states
     if packed:
         word_ids = UnpackWords(name="unpack")(word_ids, **packed)
-    x = layers["embedding"](word_ids)
-    if "pooling" in layers:
-        vectors = layers["pooling"](x)
-    else:
-        vectors = layers["bilstm"](x)
-        if ATTENTION in layers:
-            vectors = layers[ATTENTION](vectors)
+    vectors = layers["pooling"](layers["embedding"](word_ids))
     if packed:
         vectors = GroupByRow(name="group")(vectors, segment_ids=segment_ids)
     return vectors

@@ -120,7 +120,7 @@ def _with_probe(
 
 def _placement(options: Options, encoder: str) -> tuple[tf.distribute.Strategy, bool]:
     """Where training runs, and whether XLA compiles it."""
-    # Encoders that unpack their words make tensors of a size that only the data tells.
+    # These make tensors of a size that only the data tells.
     compiles = encoder not in ("bilstm", "bilstm-self-attention", "cnn")
     if options.jit == "on" and not compiles:
         raise ConfigError(f"XLA cannot compile the training of {encoder}", hint="Use --jit off")

@@ -1,0 +1,196 @@
+"""A bidirectional LSTM on packed words.
+
+Keras goes through as many steps as the longest sentence of a batch has words, with all sentences in
+every step. Here sentences go together from the longest to the shortest, and a step is about those
+that still have a word: nothing is computed for padding. The products with the inputs, which no step
+waits for, are one product for all words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from dsa_keras.layers.checks import REGISTERED_PACKAGE
+from dsa_keras.layers.words import PackedWords, words_form
+
+
+@keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
+class PackedBiLSTM(keras.layers.Layer):
+    """Wraps a bidirectional LSTM of Keras, shares its weights, and runs it on packed words.
+
+    **Masking.** A masked word belongs to no sentence; the mask is passed on with the states of
+    words. A sentence without words has the zero vector.
+
+    Args:
+        bilstm: `keras.layers.Bidirectional` around a `keras.layers.LSTM`, without dropout, whose
+            directions are concatenated.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: packed words, `(rows, words, features)`.
+        mask: `(rows, words)`, bool, int or float; false where there is no word.
+        segment_ids: `(rows, words)`; see `DynamicSelfAttention`.
+        num_segments: the number of segments per row, an int or a scalar tensor.
+
+    Output shape:
+        As the wrapped layer: `(rows, words, 2 * units)` if it returns sequences, otherwise the last
+        states, `(rows, segments, 2 * units)`.
+
+    Example:
+
+    >>> bilstm = keras.layers.Bidirectional(keras.layers.LSTM(300))
+    >>> segment_ids = np.array([[1, 1, 2, 0]])
+    >>> words = keras.random.normal((1, 4, 100))
+    >>> PackedBiLSTM(bilstm)(words, segment_ids=segment_ids, num_segments=2).shape
+    TensorShape([1, 2, 600])
+    """
+
+    def __init__(self, bilstm: keras.layers.Bidirectional, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        lstm = getattr(bilstm, "forward_layer", None)
+        if not isinstance(lstm, keras.layers.LSTM) or bilstm.merge_mode != "concat":
+            raise ValueError(
+                "`bilstm` must be a keras.layers.Bidirectional around an LSTM, with "
+                f"merge_mode='concat', got {bilstm!r}."
+            )
+        if lstm.dropout or lstm.recurrent_dropout:
+            raise ValueError("`bilstm` must have no dropout: apply it to the words before.")
+        self.supports_masking = True
+        self.bilstm = bilstm
+
+    def build(self, input_shape: Any) -> None:
+        """Builds the wrapped layer, unless it is built already."""
+        if not self.bilstm.built:
+            self.bilstm.build(input_shape)
+
+    def call(
+        self, inputs: Any, mask: Any = None, segment_ids: Any = None, num_segments: Any = None
+    ) -> Any:
+        """Computes the states; see the class."""
+        form = words_form(inputs, mask, segment_ids, num_segments)
+        if not isinstance(form, PackedWords):
+            raise ValueError("`segment_ids` is missing: call `bilstm` itself on padded words.")
+        words = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        steps = _steps(form)
+        outputs = tf.concat(
+            [
+                self._direction(self.bilstm.forward_layer.cell, words, form, steps, False),
+                self._direction(self.bilstm.backward_layer.cell, words, form, steps, True),
+            ],
+            axis=-1,
+        )
+        second = form.length if self.bilstm.return_sequences else form.num_segments
+        return tf.reshape(outputs, [form.rows, second, outputs.shape[-1]])
+
+    def _direction(
+        self, cell: keras.layers.LSTMCell, words: Any, form: PackedWords, steps: _Steps, back: bool
+    ) -> Any:
+        """States of all places, or last states of all sentences, of one direction."""
+        left = steps.length - 1 - steps.position
+        number, left = (left, steps.position) if back else (steps.position, left)
+        order = tf.argsort(number * tf.size(steps.rank, tf.int64) + steps.rank_of_word)
+        place = tf.gather(steps.place, order)
+        states = self._states(cell, tf.gather(words, place), steps.counts)
+        if self.bilstm.return_sequences:
+            shape = [tf.shape(words)[0], cell.units]
+            return tf.scatter_nd(tf.expand_dims(place, 1), states, shape)
+        last = tf.where(tf.gather(left, order) == 0)[:, 0]
+        sentence = tf.gather(form.sentence, tf.gather(place, last))
+        shape = [form.all_segments, cell.units]
+        return tf.scatter_nd(tf.expand_dims(sentence, 1), tf.gather(states, last), shape)
+
+    def _states(self, cell: keras.layers.LSTMCell, words: Any, counts: Any) -> Any:
+        """States of the words, which come step by step, `counts` of them in each."""
+        units, dtype = cell.units, self.compute_dtype
+        kernel, recurrent = (ops.cast(one, dtype) for one in (cell.kernel, cell.recurrent_kernel))
+        projected = tf.matmul(words, kernel)
+        if cell.bias is not None:
+            projected += ops.cast(cell.bias, dtype)
+        size = tf.size(counts)
+        shape = tf.TensorShape([None, 4 * units])
+        inputs = tf.TensorArray(dtype, size, element_shape=shape, infer_shape=False)
+        inputs = inputs.split(projected, counts)
+        shape = tf.TensorShape([None, units])
+        states = tf.TensorArray(dtype, size, element_shape=shape, infer_shape=False)
+
+        def step(number: Any, hidden: Any, carry: Any, states: Any) -> tuple[Any, ...]:
+            word = inputs.read(number)
+            alive = tf.shape(word)[0]
+            gates = tf.split(word + tf.matmul(hidden[:alive], recurrent), 4, axis=-1)
+            enter, keep, leave = (cell.recurrent_activation(gates[one]) for one in (0, 1, 3))
+            carry = keep * carry[:alive] + enter * cell.activation(gates[2])
+            hidden = leave * cell.activation(carry)
+            return number + 1, hidden, carry, states.write(number, hidden)
+
+        start = tf.zeros([tf.reduce_sum(counts[:1]), units], dtype)
+        *_, states = tf.while_loop(
+            lambda number, *_: number < size,
+            step,
+            (tf.constant(0), start, start, states),
+            shape_invariants=(tf.TensorShape([]), shape, shape, tf.TensorShape(None)),
+        )
+        return states.concat()
+
+    def compute_output_spec(
+        self, inputs: Any, mask: Any = None, segment_ids: Any = None, num_segments: Any = None
+    ) -> Any:
+        """States of words or of sentences, in the dtype of the layer."""
+        second = inputs.shape[1] if self.bilstm.return_sequences else None
+        shape = (inputs.shape[0], second, 2 * self.bilstm.forward_layer.units)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+    def compute_mask(self, inputs: Any, mask: Any = None, **_: Any) -> Any:
+        """Words keep their mask, sentences have none."""
+        return mask if self.bilstm.return_sequences else None
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments that make this layer again."""
+        bilstm = keras.saving.serialize_keras_object(self.bilstm)
+        return {**super().get_config(), "bilstm": bilstm}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Makes the layer, and the one it wraps, again."""
+        bilstm = keras.saving.deserialize_keras_object(config["bilstm"])
+        return cls(**{**config, "bilstm": bilstm})
+
+
+class _Steps(NamedTuple):
+    """Which words a step is about; tensors are per word, if not said otherwise.
+
+    Attributes:
+        place: in the flat row of all words.
+        position: in its sentence.
+        length: of its sentence.
+        rank: of each sentence, the longest first.
+        rank_of_word: that of the word's sentence.
+        counts: of each step: how many sentences have a word.
+    """
+
+    place: Any
+    position: Any
+    length: Any
+    rank: Any
+    rank_of_word: Any
+    counts: Any
+
+
+def _steps(form: PackedWords) -> _Steps:
+    place = tf.where(form.sentence >= 0)[:, 0]
+    # The words of a sentence keep their order.
+    place = tf.gather(place, tf.argsort(tf.gather(form.sentence, place), stable=True))
+    sentence = tf.gather(form.sentence, place)
+    lengths = tf.math.unsorted_segment_sum(
+        tf.ones_like(place), sentence, tf.cast(form.all_segments, tf.int64)
+    )
+    starts = tf.cumsum(lengths, exclusive=True)
+    position = tf.range(tf.size(place, tf.int64)) - tf.gather(starts, sentence)
+    longest_first = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    rank = tf.cast(tf.argsort(longest_first), tf.int64)
+    counts = tf.math.bincount(tf.cast(position, tf.int32))
+    length, rank_of_word = tf.gather(lengths, sentence), tf.gather(rank, sentence)
+    return _Steps(place, position, length, rank, rank_of_word, counts)
