@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RESULTS, ROOT, commit, provenance
+from dsa_keras.commands.compare import mean_and_deviation
 from dsa_keras.files import write_json
 from dsa_keras.progress import progress_bar
 from dsa_keras.training.run import Run
@@ -91,6 +92,8 @@ CHANGES: tuple[tuple[str, ...], ...] = (
 ABLATIONS = tuple(
     Row("sst2", seeds=3, epochs=12, options=("--sentences-only", *change)) for change in CHANGES
 )
+
+SPLITS = ("dev", "test")
 
 _COMMIT = "commit "
 """How a line of a run's log begins that tells the code and the command."""
@@ -175,7 +178,7 @@ class Study:
             return None
         found: dict[str, Any] = {"task": row.task, "encoder": row.encoder}
         found |= {"epochs": row.epochs, "options": list(row.options), "paper": row.paper}
-        for split in ("dev", "test"):
+        for split in SPLITS:
             values = [one[split] for one in runs if split in one]
             if values:
                 deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -197,22 +200,19 @@ def table(rows: list[dict[str, Any]]) -> str:
         "|---|---|---|---:|---:|---:|---:|",
     ]
     for row in rows:
-        cells = []
-        for split in ("dev", "test"):
-            value = row.get(split)
-            cells.append("" if value is None else _figure(value["mean"], value["deviation"]))
-        paper = "" if row["paper"] is None else _figure(row["paper"], None, 1)
+        dev, test = (
+            mean_and_deviation(values, digits=2) if values else ""
+            for values in (
+                [100 * one[split] for one in row["runs"] if split in one] for split in SPLITS
+            )
+        )
+        paper = "" if row["paper"] is None else f"{100 * row['paper']:.1f}"
         options = " ".join(row["options"])
         lines.append(
             f"| {row['task']} | {row['encoder']} | {options} | {len(row['runs'])} | "
-            f"{cells[0]} | {cells[1]} | {paper} |"
+            f"{dev} | {test} | {paper} |"
         )
     return "\n".join(lines)
-
-
-def _figure(mean: float, deviation: float | None, digits: int = 2) -> str:
-    text = f"{100 * mean:.{digits}f}"
-    return text if deviation is None else f"{text} ± {100 * deviation:.{digits}f}"
 
 
 def main() -> None:

@@ -262,7 +262,9 @@ def main() -> None:
     if kind == "step-and-products":
         print(json.dumps(step_and_products(job)))
         return
-    if kind == "ours-encode":
+    if kind == "bare-products":
+        seconds = timed(bare_products(job))
+    elif kind == "ours-encode":
         seconds = ours_encode(job)
     elif kind.startswith("ours"):
         seconds = timed(ours_training(job, form))
