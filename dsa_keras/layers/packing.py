@@ -14,7 +14,7 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE
 class UnpackWords(keras.layers.Layer):
     """Lays packed word ids out with one sentence per row.
 
-    For encoders that cannot read packed words, such as LSTMs.
+    For encoders that cannot read packed words, such as the CNN.
 
     **Masking.** Positions without a word hold id 0, in and out.
 
