@@ -237,7 +237,7 @@ def report(task: str, result: dict[str, Any]) -> str:
     """The result as a table of ratios."""
     lines = [f"{task}: words per second"]
     for kind, row in result["speed"].items():
-        low, high = row["of_all_runs"][-1], row["of_all_runs"][0]
+        low, high = row["of_all_runs"][0], row["of_all_runs"][-1]
         lines.append(f"  {kind:30} {row['words_per_second']:9,}  ({low:,} to {high:,})")
     for what, ours, other, goal, name in RATIOS:
         if ours in result["speed"] and other in result["speed"]:
