@@ -25,13 +25,21 @@ settings.load_profile("quick")
 
 # Left to `make test-all`, because a quicker test shows the same in another form.
 SLOW = (
-    "test_train_command.py::test_seeds_resume_and_compare",
+    "test_export_onnx.py::test_litert_answers_as_keras_does[pair]",
     "test_export_saved_model.py::test_every_encoder_is_exported[bilstm",
+    "test_export_saved_model.py::test_every_encoder_is_exported[dsa-multiple]",
+    "test_export_saved_model.py::test_saved_model_cli_as_the_readme_prints_it",
+    "test_export_saved_model.py::test_word_vectors_in_fewer_bits[float16",
     "test_export_verify.py::test_all_ways_agree[pair]",
     "test_inspection.py::test_the_command_line_inspects_pairs_and_compares",
+    "test_models.py::test_files_and_clones_give_the_same_answers[self-attention]",
     "test_models.py::test_mixed_precision[bilstm",
     "test_models.py::test_xla_agrees_and_trains[bilstm",
+    "test_models.py::test_xla_agrees_and_trains[dsa-multiple-packed pairs]",
     "test_models.py::test_xla_agrees_and_trains[self-attention-packed]",
+    "test_serve_command.py::test_serves_until_it_is_told_to_stop_and_finishes_what_it_began[2]",
+    "test_train_command.py::test_seeds_resume_and_compare",
+    "test_training.py::test_pairs_train[dsa-multiple]",
     "test_training.py::test_the_same_seed_trains_the_same_and_another_does_not",
     "test_tuning_processes.py::test_chief_and_workers",
     "test_tuning_search.py::test_hyperband_goes_on_with_the_run_it_promotes",
