@@ -38,12 +38,12 @@ SEGMENTS = np.array([[1, 1, 0, 2, 2, 2], [1, 0, 2, 2, 0, 0], [1, 1, 1, 1, 1, 0]]
 PACKED = {"segment_ids": SEGMENTS, "num_segments": 2}
 
 
-# name: (what makes the layer, inputs, further options of check_layer)
 def bilstm(units, return_sequences=False, dtype=None):
     lstm = keras.layers.LSTM(units, return_sequences=return_sequences, dtype=dtype)
     return keras.layers.Bidirectional(lstm, dtype=dtype)
 
 
+# name: (what makes the layer, inputs, further options of check_layer)
 CASES = {
     "conv-max-pooling": (
         lambda **kw: ConvMaxPooling((2, 3), filters=5, **kw),

@@ -92,7 +92,7 @@ class PackedBiLSTM(keras.layers.Layer):
         """States of all places, or last states of all sentences, of one direction."""
         left = steps.length - 1 - steps.position
         number, left = (left, steps.position) if back else (steps.position, left)
-        order = tf.argsort(number * tf.size(steps.rank, tf.int64) + steps.rank_of_word)
+        order = tf.argsort(number * tf.cast(form.all_segments, tf.int64) + steps.rank)
         place = tf.gather(steps.place, order)
         states = self._states(cell, tf.gather(words, place), steps.counts)
         if self.bilstm.return_sequences:
@@ -166,8 +166,7 @@ class _Steps(NamedTuple):
         place: in the flat row of all words.
         position: in its sentence.
         length: of its sentence.
-        rank: of each sentence, the longest first.
-        rank_of_word: that of the word's sentence.
+        rank: of its sentence, the longest first.
         counts: of each step: how many sentences have a word.
     """
 
@@ -175,14 +174,11 @@ class _Steps(NamedTuple):
     position: Any
     length: Any
     rank: Any
-    rank_of_word: Any
     counts: Any
 
 
 def _steps(form: PackedWords) -> _Steps:
-    place = tf.where(form.sentence >= 0)[:, 0]
-    # The words of a sentence keep their order.
-    place = tf.gather(place, tf.argsort(tf.gather(form.sentence, place), stable=True))
+    place = form.places_by_sentence()
     sentence = tf.gather(form.sentence, place)
     lengths = tf.math.unsorted_segment_sum(
         tf.ones_like(place), sentence, tf.cast(form.all_segments, tf.int64)
@@ -192,5 +188,4 @@ def _steps(form: PackedWords) -> _Steps:
     longest_first = tf.argsort(lengths, direction="DESCENDING", stable=True)
     rank = tf.cast(tf.argsort(longest_first), tf.int64)
     counts = tf.math.bincount(tf.cast(position, tf.int32))
-    length, rank_of_word = tf.gather(lengths, sentence), tf.gather(rank, sentence)
-    return _Steps(place, position, length, rank, rank_of_word, counts)
+    return _Steps(place, position, tf.gather(lengths, sentence), tf.gather(rank, sentence), counts)

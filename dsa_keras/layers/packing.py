@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
+from dsa_keras.layers.words import PackedWords
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -42,17 +43,12 @@ class UnpackWords(keras.layers.Layer):
     def call(self, inputs: Any, segment_ids: Any, num_segments: Any) -> Any:
         """Lays the ids out; see the class."""
         ids, segment_ids = tf.cast(inputs, tf.int32), tf.cast(segment_ids, tf.int32)
-        num_segments = tf.cast(num_segments, tf.int32)
-        real = (segment_ids > 0) & (segment_ids <= num_segments)
-        row = tf.cast(tf.where(real)[:, 0], tf.int32)
-        sentence = row * num_segments + tf.boolean_mask(segment_ids, real) - 1
-        words = tf.boolean_mask(ids, real)
-        # A sentence's words keep their order when sentences are sorted by a stable sort.
-        order = tf.argsort(sentence, stable=True)
+        form = PackedWords(ids, segment_ids, num_segments)
+        place = form.places_by_sentence()
         ragged = tf.RaggedTensor.from_value_rowids(
-            tf.gather(words, order),
-            tf.gather(sentence, order),
-            nrows=tf.shape(ids)[0] * num_segments,
+            tf.gather(tf.reshape(ids, [-1]), place),
+            tf.gather(form.sentence, place),
+            nrows=form.all_segments,
             validate=False,
         )
         padded = ragged.to_tensor()

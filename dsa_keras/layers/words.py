@@ -106,6 +106,11 @@ class PackedWords:
             words.shape[1],
         )
 
+    def places_by_sentence(self) -> Any:
+        """Where the words are in the flat rows, sentence by sentence, in their order."""
+        place = tf.where(self.sentence >= 0)[:, 0]
+        return tf.gather(place, tf.argsort(tf.gather(self.sentence, place), stable=True))
+
     def arrange(self, words: Any, num_attentions: int) -> Any:
         """`(rows, words, attentions * units)` to `(rows * words, attentions, units)`."""
         return tf.reshape(words, [-1, num_attentions, words.shape[-1] // num_attentions])
