@@ -8,8 +8,12 @@ faster than one after another), and scores it. Weights are chosen by dev accurac
 that was stopped goes on where it was: the command is the same. `--report` trains nothing and tells
 what is there.
 
+A study may be spread over machines and days: with `--recorded`, runs that stand in
+`results/STUDY.json` and have no folder here count as done. They are not trained again, and stay in
+the report.
+
 The runs are those of `python -m dsa_keras train`, whose command line each of them prints into a log
-beside its folder, with the commit of the code.
+beside its folder, with the commit of the code and the processor.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
@@ -27,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, ROOT, commit, provenance
+from benchmarks.common import RESULTS, ROOT, commit, processor, provenance
 from dsa_keras.commands.compare import mean_and_deviation
 from dsa_keras.files import write_json
 from dsa_keras.progress import progress_bar
@@ -95,8 +100,11 @@ ABLATIONS = tuple(
 
 SPLITS = ("dev", "test")
 
-_COMMIT = "commit "
-"""How a line of a run's log begins that tells the code and the command."""
+_LOGGED = re.compile(r"commit (\S+) on (.+): python -m ")
+"""How a line of a run's log begins that tells the code, the processor and the command."""
+
+Recorded = dict[str, dict[str, Any]]
+"""What is recorded of runs, by their names."""
 
 STUDIES = {"tables": TABLES, "ablations": ABLATIONS}
 
@@ -108,14 +116,20 @@ class Study:
         runs: folder of the run folders.
         data: options of `train` that say where data and vectors are.
         jobs: runs at a time.
+        recorded: runs that count as done though they have no folder.
     """
 
-    def __init__(self, runs: Path, data: list[str], jobs: int) -> None:
-        self.runs, self.data, self.jobs = runs, data, jobs
+    def __init__(self, runs: Path, data: list[str], jobs: int, recorded: Recorded) -> None:
+        self.runs, self.data, self.jobs, self.recorded = runs, data, jobs, recorded
 
     def train(self, rows: Iterable[Row]) -> None:
         """Trains what is not finished, a seed of every row before the next seed of any."""
-        jobs = [(row, seed) for row in rows for seed in range(row.seeds)]
+        jobs = [
+            (row, seed)
+            for row in rows
+            for seed in range(row.seeds)
+            if row.run_name(seed) not in self.recorded or (self.runs / row.run_name(seed)).exists()
+        ]
         jobs.sort(key=lambda job: job[1])
         self.runs.mkdir(parents=True, exist_ok=True)
         with (
@@ -152,7 +166,8 @@ class Study:
         command = [sys.executable, "-m", "dsa_keras", *arguments]
         log = path.with_name(path.name + ".log")
         with log.open("a") as file:
-            print(f"{_COMMIT}{commit()}: python", shlex.join(command[1:]), file=file, flush=True)
+            where = f"commit {commit()} on {processor()}: python"
+            print(where, shlex.join(command[1:]), file=file, flush=True)
             done = subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
         if done.returncode:
             raise SystemExit(f"{path.name} failed, see {log}")
@@ -162,18 +177,12 @@ class Study:
         return [found for row in rows if (found := self._report_row(row))]
 
     def _report_row(self, row: Row) -> dict[str, Any] | None:
-        runs = []
-        for seed in range(row.seeds):
-            path = self.runs / row.run_name(seed)
-            if not self._scored(path):
-                continue
-            dev = [record["dev_accuracy"] for record in Run(path).metrics()]
-            one = {"seed": seed, "epochs": len(dev), "best_epoch": dev.index(max(dev)) + 1}
-            one |= {"dev": max(dev), "dev_by_epoch": [round(value, 4) for value in dev]}
-            if (test := path / "evaluation-test.json").exists():
-                one["test"] = json.loads(test.read_text())["accuracy"]
-            one["commits"] = _commits(path.with_name(path.name + ".log"))
-            runs.append(one)
+        names = {seed: row.run_name(seed) for seed in range(row.seeds)}
+        found_runs = [
+            {"seed": seed, **(self._report_run(name) or self.recorded.get(name, {}))}
+            for seed, name in names.items()
+        ]
+        runs = [one for one in found_runs if "dev" in one]
         if not runs:
             return None
         found: dict[str, Any] = {"task": row.task, "encoder": row.encoder}
@@ -185,12 +194,41 @@ class Study:
                 found[split] = {"mean": statistics.fmean(values), "deviation": deviation}
         return {**found, "runs": runs}
 
+    def _report_run(self, name: str) -> dict[str, Any] | None:
+        path = self.runs / name
+        if not self._scored(path):
+            return None
+        dev = [record["dev_accuracy"] for record in Run(path).metrics()]
+        one = {"epochs": len(dev), "best_epoch": dev.index(max(dev)) + 1, "dev": max(dev)}
+        one["dev_by_epoch"] = [round(value, 4) for value in dev]
+        if (test := path / "evaluation-test.json").exists():
+            one["test"] = json.loads(test.read_text())["accuracy"]
+        return one | _origin(path.with_name(path.name + ".log"))
 
-def _commits(log: Path) -> list[str]:
-    """The commits at which a run was trained and scored, by its log."""
+
+def _origin(log: Path) -> dict[str, list[str]]:
+    """The commits and processors that trained and scored a run, by its log."""
     lines = log.read_text().splitlines() if log.exists() else []
-    found = (line.split()[1].rstrip(":") for line in lines if line.startswith(_COMMIT))
-    return list(dict.fromkeys(found))
+    found = [match.groups() for line in lines if (match := _LOGGED.match(line))]
+    commits, processors = ([pair[place] for pair in found] for place in (0, 1))
+    return {
+        "commits": list(dict.fromkeys(commits)),
+        "processors": list(dict.fromkeys(processors)),
+    }
+
+
+def _recorded(file: Path, rows: Iterable[Row]) -> Recorded:
+    """The runs in a file that `--write` wrote, of rows as they are now, by their names."""
+    if not file.exists():
+        return {}
+    known = {(row.run_name(seed), row.epochs) for row in rows for seed in range(row.seeds)}
+    found = {}
+    for written in json.loads(file.read_text())["rows"]:
+        row = Row(written["task"], written["encoder"], options=tuple(written["options"]))
+        for run in written["runs"]:
+            if (name := row.run_name(run["seed"]), written["epochs"]) in known:
+                found[name] = run
+    return found
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -225,6 +263,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/study"), help="where runs are kept")
     parser.add_argument("--only", nargs="+", help="tasks, such as sst2")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--recorded", action="store_true", help="runs in results/ count as done")
     parser.add_argument("--report", action="store_true", help="train nothing")
     parser.add_argument("--write", action="store_true", help="write results/STUDY.json")
     options = parser.parse_args()
@@ -235,14 +274,15 @@ def main() -> None:
         data = ["--data-dir", str(Path(options.data_dir).absolute()), *data]
     elif not options.report:
         parser.error("--data-dir is missing")
-    study = Study(options.runs.absolute(), data, options.jobs)
+    file = RESULTS / ("accuracy.json" if options.study == "tables" else f"{options.study}.json")
+    recorded = _recorded(file, rows) if options.recorded else {}
+    study = Study(options.runs.absolute(), data, options.jobs, recorded)
     if not options.report:
         study.train(rows)
     found = study.report(rows)
     print(table(found))
     if options.write:
-        name = "accuracy" if options.study == "tables" else options.study
-        write_json(RESULTS / f"{name}.json", {"provenance": provenance(), "rows": found})
+        write_json(file, {"provenance": provenance(), "rows": found})
 
 
 if __name__ == "__main__":

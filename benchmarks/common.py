@@ -19,21 +19,28 @@ RESULTS = ROOT / "results"
 
 def provenance() -> dict[str, Any]:
     """The command, the commit and the machine, without names or paths of it."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        model = names[0].split(":", 1)[1].strip() if names else model
     module = getattr(sys.modules["__main__"], "__spec__", None)
     return {
         "command": " ".join(["python -m", module.name if module else "?", *_plain(sys.argv[1:])]),
         "commit": commit(),
-        "machine": {"processor": model, "cores": os.cpu_count(), "accelerators": "none"},
+        "machine": {"processor": processor(), "cores": os.cpu_count(), "accelerators": "none"},
         "python": platform.python_version(),
         "versions": {
             name: importlib.metadata.version(name) for name in ("tensorflow", "keras", "numpy")
         },
     }
+
+
+def processor() -> str:
+    """The name that the processor gives itself, with its width of vectors where that is told."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.processor() or platform.machine()
+    told = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
+    fields = {name.strip(): value.strip() for name, value in told.items()}
+    flags = fields.get("flags", "").split()
+    widest = next((flag for flag in ("avx512f", "avx2") if flag in flags), "")
+    return " ".join(word for word in (fields.get("model name", platform.machine()), widest) if word)
 
 
 def in_turns(runs: Sequence[Callable[[], Any]], turns: int) -> list[float]:

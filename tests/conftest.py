@@ -46,9 +46,33 @@ SLOW = (
     "test_tuning_search.py::test_pairs_and_a_process_that_keeps_dying",
 )
 
+# Whole files go to one of two processes: those that take longest first, so that neither waits in
+# the end for the other's last file.
+LONGEST = (
+    "test_training.py",
+    "test_models.py",
+    "test_export_saved_model.py",
+    "test_tuning_search.py",
+    "test_resume.py",
+    "test_tuning_processes.py",
+    "test_layers.py",
+    "test_export_verify.py",
+    "test_inspection.py",
+    "test_export_onnx.py",
+    "test_commands.py",
+    "test_tensorboard.py",
+    "test_averaging.py",
+    "test_serve_command.py",
+)
+
 
 def pytest_collection_modifyitems(items):
-    """Marks the tests of `SLOW`."""
+    """Marks the tests of `SLOW`, and brings the `LONGEST` files forward."""
+    items.sort(
+        key=lambda item: (
+            LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+        )
+    )
     for item in items:
         if any(name in item.nodeid for name in SLOW):
             item.add_marker(pytest.mark.slow)
