@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,12 @@ def check_training(
         assert any((a != b).any() for a, b in zip(before, after, strict=True))
 
 
-def check_masks(make: Callable[..., keras.Layer], inputs: Any, arguments: dict[str, Any]) -> None:
+def check_masks(
+    make: Callable[..., keras.Layer],
+    inputs: Any,
+    arguments: dict[str, Any],
+    garbage: Sequence[float] = (7.0, -1e30, np.nan, np.inf),
+) -> None:
     """A mask is the same as bool, int, float or from an Embedding, and hides what it masks."""
     layer = make()
     rows, words = np.shape(inputs)[:2]
@@ -147,8 +152,8 @@ def check_masks(make: Callable[..., keras.Layer], inputs: Any, arguments: dict[s
     for kind in ("int32", "int64", "float32", "uint8"):
         same(expected, keras.tree.flatten(layer(inputs, mask=mask.astype(kind), **arguments)))
     same(expected, keras.tree.flatten(layer(inputs, mask=mask.tolist(), **arguments)))
-    for garbage in (7.0, -1e30, np.nan, np.inf):
-        dirty = np.where(mask[..., np.newaxis], inputs, np.float32(garbage))
+    for value in garbage:
+        dirty = np.where(mask[..., np.newaxis], inputs, np.float32(value))
         same(expected, keras.tree.flatten(layer(dirty, mask=mask, **arguments)))
 
     # In a user's own functional model the mask comes along with the words.

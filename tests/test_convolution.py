@@ -107,8 +107,23 @@ def test_each_call_draws_anew_and_neighbours_are_independent():
     layer, words = WordDropout(0.5), np.ones((1, 1, 100_001), "float32")
     one, two = (layer(words, training=True).numpy().ravel() > 0 for _ in range(2))
     assert 0.49 < (one == two).mean() < 0.51
-    # Two decisions come from one drawn number.
-    assert 0.49 < (one[:-1:2] == one[1::2]).mean() < 0.51
+    # Four decisions come from one drawn number.
+    for apart in (1, 2, 3):
+        first, second = one[: 100_000 - apart], one[apart:100_000]
+        assert 0.49 < (first == second).mean() < 0.51
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.001])
+def test_the_rate_is_met_between_the_steps_of_eight_bits(rate):
+    """By limits of 51 and 52 out of 256, or 0 and 1, which words draw for themselves."""
+    words = np.ones((1, 20_000, 200), "float32")
+    dropped = (WordDropout(rate)(words, training=True).numpy() == 0).mean(axis=-1).ravel()
+    # 4,000,000 decisions: five standard deviations are 0.001, or 0.00008 for the low rate.
+    assert abs(dropped.mean() - rate) < 5 * (rate / 4e6) ** 0.5
+    higher = np.ceil(256 * rate) / 256
+    # As many words have the higher limit as it takes; their own shares scatter.
+    assert dropped.var() > rate * (1 - rate) / 200 * 0.95
+    assert dropped.max() < higher + 6 * (higher / 200) ** 0.5
 
 
 def test_dropout_of_nothing_and_of_too_much():

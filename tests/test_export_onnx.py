@@ -150,8 +150,10 @@ def test_a_model_that_differs_is_not_written(tmp_path_factory, tmp_path, monkeyp
     import onnx
 
     other = onnx.load(onnx_of(tmp_path_factory, "single"))
-    floats = [one for one in other.graph.initializer if one.data_type == onnx.TensorProto.FLOAT]
-    bias = next(one for one in floats if list(one.dims) == [2])
+    # The last bias of the model has an entry per class.
+    last = [node for node in other.graph.node if node.op_type in ("Add", "Gemm")][-1]
+    bias = next(one for one in other.graph.initializer if one.name == last.input[-1])
+    assert list(bias.dims) == [2]
     bias.raw_data = np.array([1.0, 0.0], np.float32).tobytes()
     monkeypatch.setattr("export.onnx_export._converted", lambda source: other)
     with pytest.raises(RunError, match="differs from Keras"):

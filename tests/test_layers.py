@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from layer_checks import check_layer
+from layer_checks import check_layer, check_masks
 
 from dsa_keras import layers
 from dsa_keras.layers import (
@@ -404,6 +404,20 @@ def test_packed_bilstm_and_its_gradient_are_those_of_keras(of_words, run):
     np.testing.assert_allclose(got, out, atol=1e-6)
     for one, other in zip(gradients, slopes, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DynamicSelfAttention(3, finite_inputs=True),
+        lambda: SelfAttention(3, finite_inputs=True),
+        lambda: DenseConvBlock(3, filters=2, first_filters=3, finite_inputs=True),
+        lambda: WordCompression(3, finite_inputs=True),
+    ],
+)
+def test_masked_words_that_are_known_to_be_finite_are_hidden_without_setting_them_to_zero(make):
+    assert make().get_config()["finite_inputs"]
+    check_masks(make, WORDS, {}, garbage=(7.0, -1e15))
 
 
 def test_packed_bilstm_leaves_out_masked_words():

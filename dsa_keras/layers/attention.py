@@ -21,6 +21,7 @@ class AttentionLayer(keras.layers.Layer):
         num_attentions: int,
         negative_slope: float,
         kernel_initializer: Any,
+        finite_inputs: bool,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -29,6 +30,7 @@ class AttentionLayer(keras.layers.Layer):
         self.num_attentions = positive_integer("num_attentions", num_attentions)
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(0))
+        self.finite_inputs = finite_inputs
 
     def dense(self, units: int, name: str, **options: Any) -> keras.layers.Dense:
         """A sub-layer with this layer's dtype and a draw of its own from the initializer."""
@@ -43,10 +45,10 @@ class AttentionLayer(keras.layers.Layer):
     def words_and_form(
         self, words: Any, mask: Any, segment_ids: Any, num_segments: Any
     ) -> tuple[Any, PaddedWords | PackedWords]:
-        """Checks the call arguments; the words, zero where there is none, and their form."""
+        """Checks the call arguments; the words, finite where there is none, and their form."""
         words_shape(self, words.shape)
         form = words_form(words, mask, segment_ids, num_segments)
-        return zero_masked(words, form.flags), form
+        return (words if self.finite_inputs else zero_masked(words, form.flags)), form
 
     def joined(self, form: PaddedWords | PackedWords, vectors: Any) -> Any:
         """Concatenates the vectors of a sentence's attentions (Eq. 7)."""
@@ -73,4 +75,5 @@ class AttentionLayer(keras.layers.Layer):
             "num_attentions": self.num_attentions,
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "finite_inputs": self.finite_inputs,
         }

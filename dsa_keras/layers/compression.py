@@ -38,6 +38,8 @@ class WordCompression(keras.layers.Layer):
         dropout: rate in h^c.
         negative_slope: of the LeakyReLU.
         kernel_initializer: None gives the paper's, `HeDropout(dropout)`.
+        finite_inputs: True says that masked words hold no NaN or infinity, as what the layers here
+            give never does; then no pass over the words is spent on setting them to zero.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -63,6 +65,7 @@ class WordCompression(keras.layers.Layer):
         dropout: float = 0.2,
         negative_slope: float = 0.01,
         kernel_initializer: Any = None,
+        finite_inputs: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -71,6 +74,7 @@ class WordCompression(keras.layers.Layer):
         self.dropout = dropout_rate("dropout", dropout)
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
+        self.finite_inputs = finite_inputs
         self.h = CompositeFunction(
             self.units,
             kernel_size=1,
@@ -93,7 +97,8 @@ class WordCompression(keras.layers.Layer):
         words_shape(self, joined_shape([tuple(part.shape) for part in parts]))
         if mask is not None:
             mask = word_flags("mask", mask, parts[0])
-            parts = [zero_masked(part, mask) for part in parts]
+            if not self.finite_inputs:
+                parts = [zero_masked(part, mask) for part in parts]
         return unit_vectors(self.h(parts, mask=mask, training=training))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -112,6 +117,7 @@ class WordCompression(keras.layers.Layer):
             "dropout": self.dropout,
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "finite_inputs": self.finite_inputs,
         }
 
 

@@ -131,26 +131,12 @@ def all_parts(kernel: Any) -> Any:
 
 def shifted_sum(products: Any, kernel_size: int, same_sentence: Any = None) -> Any:
     """Adds up the products of all parts, `(batch, words, k * filters)`, each at its place."""
-    length, half = tf.shape(products)[1], kernel_size // 2
-    products = tf.pad(products, [[0, 0], [half, half], [0, 0]])
-    filters = products.shape[-1] // kernel_size
-    return tf.add_n(
-        [
-            _within_sentence(
-                products[:, part : part + length, part * filters : (part + 1) * filters],
-                part,
-                same_sentence,
-            )
-            for part in range(kernel_size)
-        ]
-    )
-
-
-def _within_sentence(values: Any, part: int, same_sentence: Any) -> Any:
-    """The values, zero where the part of the kernel would see a word of another sentence."""
-    if same_sentence is None or part == same_sentence.shape[-1] // 2:
-        return values
-    return values * same_sentence[:, :, part : part + 1]
+    shape, filters = tf.shape(products), products.shape[-1] // kernel_size
+    # After the parts of every word, those of no word.
+    parts = tf.pad(tf.reshape(products, [-1, filters]), [[0, kernel_size], [0, 0]])
+    seen = _seen_by(shape[:2], kernel_size, same_sentence) * kernel_size + tf.range(kernel_size)
+    added = tf.reduce_sum(tf.gather(parts, seen), axis=1)
+    return tf.reshape(added, tf.stack([shape[0], shape[1], filters]))
 
 
 def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
@@ -164,9 +150,10 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
         products = tf.reshape(rows @ parts, tf.stack([shape[0], shape[1], size * filters]))
 
         def gradient(upstream: Any) -> tuple[Any, Any]:
-            seen_from = _seen_from(shape[:2], size, same_sentence)
+            # A word that a part sees from here sees this one by the opposite part.
+            seeing = tf.reverse(_seen_by(shape[:2], size, same_sentence), [-1])
             upstream = tf.pad(tf.reshape(upstream, [-1, filters]), [[0, 1], [0, 0]])
-            shifted = tf.reshape(tf.gather(upstream, seen_from), [-1, size * filters])
+            shifted = tf.reshape(tf.gather(upstream, seeing), [-1, size * filters])
             by_words = tf.reshape(tf.matmul(shifted, parts, transpose_b=True), shape)
             by_parts = tf.matmul(rows, shifted, transpose_a=True)
             by_parts = tf.reshape(by_parts, [features, size, filters])
@@ -177,15 +164,13 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
     return convolve(words, kernel)
 
 
-def _seen_from(shape: Any, size: int, same: Any) -> Any:
-    """The words that see a word by the parts of the kernel, counted through all rows.
+def _seen_by(shape: Any, size: int, same: Any) -> Any:
+    """The words that the parts of the kernel see from a word, counted through all rows.
 
-    Where no word does, because a sentence ends before it, it is the number of all words.
+    Where a part sees none, because the sentence ends before it, it is the number of all words.
     """
     if same is None:
         same = same_sentence(tf.zeros(shape, tf.int32), size, tf.float32)
     count = shape[0] * shape[1]
-    word = tf.range(count)[:, tf.newaxis] + (size // 2 - tf.range(size))
-    # A word that a part sees from here sees this one by the opposite part.
-    same = tf.reshape(tf.reverse(same, [-1]), [-1, size])
-    return tf.where(same > 0, word, count)
+    word = tf.range(count)[:, tf.newaxis] + (tf.range(size) - size // 2)
+    return tf.where(tf.reshape(same, [-1, size]) > 0, word, count)

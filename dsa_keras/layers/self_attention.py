@@ -34,6 +34,8 @@ class SelfAttention(AttentionLayer):
             BiLSTM states).
         negative_slope: of the LeakyReLU of the projection.
         kernel_initializer: of the projection, W and v; None gives He normal.
+        finite_inputs: True says that masked words hold no NaN or infinity, as what the layers here
+            give never does; then no pass over the words is spent on setting them to zero.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -60,9 +62,12 @@ class SelfAttention(AttentionLayer):
         project: bool = True,
         negative_slope: float = 0.01,
         kernel_initializer: Any = None,
+        finite_inputs: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, num_attentions, negative_slope, kernel_initializer, **kwargs)
+        super().__init__(
+            units, num_attentions, negative_slope, kernel_initializer, finite_inputs, **kwargs
+        )
         self.project = project
         self._projection = self.dense(self.units, "projection") if project else None
         self._hidden = self.dense(self.units, "hidden", activation="tanh")

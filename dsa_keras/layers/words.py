@@ -146,7 +146,19 @@ class PackedWords:
         return tf.ensure_shape(vectors, [*self.static[:2], attentions, units])
 
     def _per_sentence(self, values: Any) -> Any:
-        return tf.math.unsorted_segment_sum(values, self.sentence, self.all_segments)
+        """Sums over the words of every sentence; the gradient is one look-up per word."""
+
+        @tf.custom_gradient
+        def add_up(values: Any) -> tuple[Any, Any]:
+            def gradient(upstream: Any) -> Any:
+                # After the sentences, zeros for the positions that are in none.
+                upstream = tf.pad(upstream, [[0, 1]] + [[0, 0]] * (upstream.shape.rank - 1))
+                none = self.all_segments
+                return tf.gather(upstream, tf.where(self.sentence >= 0, self.sentence, none))
+
+            return tf.math.unsorted_segment_sum(values, self.sentence, self.all_segments), gradient
+
+        return add_up(values)
 
     def _per_word(self, values: Any) -> Any:
         return tf.gather(values, tf.maximum(self.sentence, 0))

@@ -122,6 +122,7 @@ def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
                 num_layers=config.num_dense_layers,
                 dropout=config.dropout,
                 kernel_initializer=initializer.clone(),
+                finite_inputs=True,
                 name=f"dense_conv_{number}",
             )
             for number, kernel_size in enumerate(config.kernel_sizes, start=1)
@@ -131,6 +132,7 @@ def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
                 config.compressed_units,
                 dropout=config.dropout,
                 kernel_initializer=initializer.clone(),
+                finite_inputs=True,
                 name="compression",
             )
         )
@@ -142,18 +144,28 @@ def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
         lstm = keras.layers.LSTM(config.lstm_units, return_sequences=attends, name="lstm")
         layers.append(keras.layers.Bidirectional(lstm, name="bilstm"))
         if attends:
-            layers.append(SelfAttention(2 * config.lstm_units, project=False, name=ATTENTION))
+            layers.append(
+                SelfAttention(
+                    2 * config.lstm_units, project=False, finite_inputs=True, name=ATTENTION
+                )
+            )
     return {layer.name: layer for layer in layers}
 
 
 def _attention(config: ModelConfig) -> keras.Layer:
     if config.encoder == "self-attention":
-        return SelfAttention(config.units, num_attentions=config.num_attentions, name=ATTENTION)
+        return SelfAttention(
+            config.units,
+            num_attentions=config.num_attentions,
+            finite_inputs=True,
+            name=ATTENTION,
+        )
     return DynamicSelfAttention(
         config.units,
         num_attentions=config.num_attentions,
         num_iterations=config.num_iterations,
         stop_routing_gradient=config.stop_routing_gradient,
+        finite_inputs=True,
         name=ATTENTION,
     )
 
