@@ -122,13 +122,19 @@ class Study:
     def __init__(self, runs: Path, data: list[str], jobs: int, recorded: Recorded) -> None:
         self.runs, self.data, self.jobs, self.recorded = runs, data, jobs, recorded
 
-    def train(self, rows: Iterable[Row]) -> None:
-        """Trains what is not finished, a seed of every row before the next seed of any."""
+    def train(self, rows: Iterable[Row], only: tuple[str, ...]) -> None:
+        """Trains what is not finished, a seed of every row before the next seed of any.
+
+        Args:
+            rows: of which to train the runs.
+            only: what the names of the runs must begin with, one of these.
+        """
         jobs = [
             (row, seed)
             for row in rows
             for seed in range(row.seeds)
-            if row.run_name(seed) not in self.recorded or (self.runs / row.run_name(seed)).exists()
+            if (name := row.run_name(seed)).startswith(only)
+            and (name not in self.recorded or (self.runs / name).exists())
         ]
         jobs.sort(key=lambda job: job[1])
         self.runs.mkdir(parents=True, exist_ok=True)
@@ -261,13 +267,19 @@ def main() -> None:
     parser.add_argument("--data-dir", help="folder with SST and SNLI")
     parser.add_argument("--vectors", nargs="+", default=[], help="files of word vectors")
     parser.add_argument("--runs", type=Path, default=Path("runs/study"), help="where runs are kept")
-    parser.add_argument("--only", nargs="+", help="tasks, such as sst2")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        default=[""],
+        help="train runs whose names begin so, such as sst2, or sst5-self-attention-seed1",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--recorded", action="store_true", help="runs in results/ count as done")
     parser.add_argument("--report", action="store_true", help="train nothing")
     parser.add_argument("--write", action="store_true", help="write results/STUDY.json")
     options = parser.parse_args()
-    rows = [row for row in STUDIES[options.study] if row.task in (options.only or (row.task,))]
+    rows = STUDIES[options.study]
     data = [str(Path(one).absolute()) for one in options.vectors]
     data = ["--vectors", *data] if data else []
     if options.data_dir:
@@ -278,7 +290,7 @@ def main() -> None:
     recorded = _recorded(file, rows) if options.recorded else {}
     study = Study(options.runs.absolute(), data, options.jobs, recorded)
     if not options.report:
-        study.train(rows)
+        study.train(rows, tuple(options.only))
     found = study.report(rows)
     print(table(found))
     if options.write:
