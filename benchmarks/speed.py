@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import RESULTS, ROOT, provenance
+from benchmarks.common import RESULTS, ROOT, processor, provenance
 from dsa_keras.config import ModelConfig, Preset, preset
 from dsa_keras.data import load_dataset
 from dsa_keras.data.batches import Prepared, count_words, distinct, packed_batches, prepare
@@ -283,14 +283,14 @@ def main() -> None:
             result = measure(Path(folder), kinds, options.repetitions)
         print(report(task, result), flush=True)
         if options.write:
-            write_task(task, {"provenance": provenance(), **result})
+            write_task(f"{task}, {processor()}", {"provenance": provenance(), **result})
 
 
-def write_task(task: str, result: dict[str, Any]) -> None:
-    """Puts a task's result into the file, which keeps those of other tasks."""
+def write_task(name: str, result: dict[str, Any]) -> None:
+    """Puts a task's result into the file, which keeps those of other tasks and processors."""
     path = RESULTS / "speed.json"
     others = json.loads(path.read_text()) if path.exists() else {}
-    write_json(path, {**others, task: result})
+    write_json(path, {**others, name: result})
 
 
 if __name__ == "__main__":
