@@ -77,7 +77,7 @@ TABLES = (
     *sst("bilstm-self-attention", 1, 0.882, 0.504),
     *sst("bilstm", 1, 0.875, 0.495),
     *sst("cnn", 1, 0.872, 0.480),
-    *(Row("snli", name, epochs=8) for name in ("dsa-multiple", "dsa-single", "self-attention")),
+    *(Row("snli", name, epochs=6) for name in ("dsa-multiple", "dsa-single", "self-attention")),
 )
 
 CHANGES: tuple[tuple[str, ...], ...] = (

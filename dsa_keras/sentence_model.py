@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 STREAM_CHUNK = 8192
 """Sentences of a stream that are held in memory at a time."""
 
-_MAX_POSITIONS = 4096
+_MAX_POSITIONS = 2048
 _WINDOW = 65_536
 _WORTH_TABLES = 2048
 
@@ -309,7 +309,7 @@ def _windows(sentences: Sentences) -> Iterator[np.ndarray]:
 def length_batches(sentences: Sentences, batch_size: int) -> Iterator[np.ndarray]:
     """Numbers of sentences of about the same length, longest first, in batches of bounded size.
 
-    A batch has at most `batch_size` sentences and, unless it is a single one, at most 4,096
+    A batch has at most `batch_size` sentences and, unless it is a single one, at most 2,048
     positions. The longest come first, so that what does not fit in memory fails at once.
     """
     order = np.argsort(-sentences.lengths, kind="stable")

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from dsa_keras.layers.checks import positive_integer, words_shape, zero_masked
+from dsa_keras.layers.convolution import WordProduct
 from dsa_keras.layers.initializers import HeDropout
 from dsa_keras.layers.words import PackedWords, PaddedWords, words_form
 
@@ -32,9 +33,11 @@ class AttentionLayer(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(0))
         self.finite_inputs = finite_inputs
 
-    def dense(self, units: int, name: str, **options: Any) -> keras.layers.Dense:
+    def dense(
+        self, units: int, name: str, kind: type[keras.layers.Dense] = WordProduct, **options: Any
+    ) -> keras.layers.Dense:
         """A sub-layer with this layer's dtype and a draw of its own from the initializer."""
-        return keras.layers.Dense(
+        return kind(
             units,
             kernel_initializer=self.kernel_initializer.clone(),
             dtype=self.dtype_policy,

@@ -77,12 +77,14 @@ class WordProduct(keras.layers.Dense):
         """Multiplies each part with its rows of the kernel, and adds up."""
         parts = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
         kernels = tf.split(tf.convert_to_tensor(self.kernel), [part.shape[-1] for part in parts])
-        products = [
+        first, *others = [
             tf.reshape(part, [-1, part.shape[-1]]) @ kernel
             for part, kernel in zip(parts, kernels, strict=True)
         ]
+        # Right after a product, TensorFlow adds the bias within it.
+        products = tf.add_n([tf.nn.bias_add(first, self.bias), *others])
         shape = tf.concat([tf.shape(parts[0])[:-1], [self.units]], axis=0)
-        return tf.nn.bias_add(tf.reshape(tf.add_n(products), shape), self.bias)
+        return tf.ensure_shape(tf.reshape(products, shape), [*parts[0].shape[:-1], self.units])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         """The shape of one of the parts, with `units` features."""
@@ -131,12 +133,23 @@ def all_parts(kernel: Any) -> Any:
 
 def shifted_sum(products: Any, kernel_size: int, same_sentence: Any = None) -> Any:
     """Adds up the products of all parts, `(batch, words, k * filters)`, each at its place."""
-    shape, filters = tf.shape(products), products.shape[-1] // kernel_size
-    # After the parts of every word, those of no word.
-    parts = tf.pad(tf.reshape(products, [-1, filters]), [[0, kernel_size], [0, 0]])
-    seen = _seen_by(shape[:2], kernel_size, same_sentence) * kernel_size + tf.range(kernel_size)
-    added = tf.reduce_sum(tf.gather(parts, seen), axis=1)
-    return tf.reshape(added, tf.stack([shape[0], shape[1], filters]))
+    shape, size = tf.shape(products), products.shape[-1]
+    # After every word, one that has nothing to give.
+    rows = tf.pad(tf.reshape(products, [-1, size]), [[0, 1], [0, 0]])
+    added = added_parts(rows, places_seen(shape[:2], kernel_size, same_sentence))
+    return tf.reshape(added, tf.stack([shape[0], shape[1], size // kernel_size]))
+
+
+def added_parts(products: Any, seen: Any) -> Any:
+    """For each word the sum of what its k parts give at the places that they see.
+
+    Args:
+        products: of every place with all parts, `(places, k * filters)`.
+        seen: the place that each part sees, `(words, k)`.
+    """
+    size = seen.shape[-1]
+    parts = tf.reshape(products, [-1, products.shape[-1] // size])
+    return tf.reduce_sum(tf.gather(parts, seen * size + tf.range(size)), axis=1)
 
 
 def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
@@ -151,7 +164,7 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
 
         def gradient(upstream: Any) -> tuple[Any, Any]:
             # A word that a part sees from here sees this one by the opposite part.
-            seeing = tf.reverse(_seen_by(shape[:2], size, same_sentence), [-1])
+            seeing = tf.reverse(places_seen(shape[:2], size, same_sentence), [-1])
             upstream = tf.pad(tf.reshape(upstream, [-1, filters]), [[0, 1], [0, 0]])
             shifted = tf.reshape(tf.gather(upstream, seeing), [-1, size * filters])
             by_words = tf.reshape(tf.matmul(shifted, parts, transpose_b=True), shape)
@@ -164,10 +177,15 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
     return convolve(words, kernel)
 
 
-def _seen_by(shape: Any, size: int, same: Any) -> Any:
-    """The words that the parts of the kernel see from a word, counted through all rows.
+def places_seen(shape: Any, size: int, same: Any = None) -> Any:
+    """The places that the parts of the kernel see from each word, counted through all rows.
 
-    Where a part sees none, because the sentence ends before it, it is the number of all words.
+    Where a part sees no word, because the sentence ends before it, that is the place after all.
+
+    Args:
+        shape: number of rows and of words in each.
+        size: parts of the kernel.
+        same: from `same_sentence`; None if a row is one sentence.
     """
     if same is None:
         same = same_sentence(tf.zeros(shape, tf.int32), size, tf.float32)

@@ -70,8 +70,10 @@ class SelfAttention(AttentionLayer):
         )
         self.project = project
         self._projection = self.dense(self.units, "projection") if project else None
-        self._hidden = self.dense(self.units, "hidden", activation="tanh")
-        self._weight_vectors = self.dense(self.num_attentions, "weight_vectors", use_bias=False)
+        self._hidden = self.dense(self.units, "hidden")
+        self._weight_vectors = self.dense(
+            self.num_attentions, "weight_vectors", keras.layers.Dense, use_bias=False
+        )
 
     def build(self, input_shape: Any) -> None:
         """Creates the projection, W and v."""
@@ -98,7 +100,7 @@ class SelfAttention(AttentionLayer):
         x, form = self.words_and_form(inputs, mask, segment_ids, num_segments)
         if self._projection is not None:
             x = ops.leaky_relu(self._projection(x), self.negative_slope)
-        scores = self._weight_vectors(self._hidden(x))
+        scores = self._weight_vectors(ops.tanh(self._hidden(x)))
         scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
         scores = ops.squeeze(form.arrange(scores, self.num_attentions), -1)
         weights = form.softmax(scores)

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from dsa_keras.layers import DenseConvBlock
 from dsa_keras.layers.compression import unit_vectors
-from dsa_keras.layers.convolution import all_parts, shifted_sum
+from dsa_keras.layers.convolution import added_parts, all_parts, places_seen
 from dsa_keras.models.encoders import ATTENTION
 
 
@@ -93,29 +93,28 @@ class TabledEncoder:
 
     def encode(self, tables: WordTables, rows: Any) -> Any:
         """Vectors of padded sentences, given as rows of the tables: `(batch, words)`."""
-        mask = rows != 0
-        real = tf.cast(tf.expand_dims(mask, -1), tables.compression.dtype)
+        shape = tf.shape(rows)
+        # All words in one column, and one place of padding more: what a sentence's end sees.
+        words = tf.pad(tf.reshape(rows, [-1]), [[0, 1]])
+        real = tf.cast(tf.expand_dims(words != 0, -1), tables.compression.dtype)
         features = []
         for block, products, kernels in zip(
             self._blocks, tables.products, tables.kernels, strict=True
         ):
+            seen = places_seen(shape, block.kernel_size)
+            seen = tf.concat([seen, tf.fill([1, block.kernel_size], tf.size(rows))], axis=0)
             x = None
             for h, known, kernel in zip(block.h[1:], products, kernels, strict=True):
-                new = tf.gather(known, rows)
-                if x is not None:
-                    new += _times(x, kernel)
-                new = tf.nn.bias_add(shifted_sum(new, block.kernel_size), h.bias)
-                new = tf.nn.leaky_relu(new, block.negative_slope) * real
+                if x is None:
+                    new = added_parts(known, tf.gather(words, seen))
+                else:
+                    new = added_parts(tf.gather(known, words) + x @ kernel, seen)
+                new = tf.nn.leaky_relu(tf.nn.bias_add(new, h.bias), block.negative_slope) * real
                 x = new if x is None else tf.concat([new, x], axis=-1)
             features.append(x)
-        compressed = _times(tf.concat(features, axis=-1), tables.dense_kernel)
-        compressed += tf.gather(tables.compression, rows)
-        compressed = tf.nn.leaky_relu(compressed, self._compression.negative_slope) * real
-        return self._attention(unit_vectors(compressed), mask=mask)
-
-
-def _times(words: Any, kernel: Any) -> Any:
-    """One matrix product for the words of all sentences."""
-    shape = tf.shape(words)
-    product = tf.reshape(words, [-1, words.shape[-1]]) @ kernel
-    return tf.reshape(product, tf.stack([shape[0], shape[1], kernel.shape[-1]]))
+        compressed = tf.concat(features, axis=-1) @ tables.dense_kernel
+        compressed = (compressed + tf.gather(tables.compression, words))[:-1]
+        compressed = tf.nn.leaky_relu(compressed, self._compression.negative_slope)
+        compressed = tf.reshape(unit_vectors(compressed), [shape[0], shape[1], -1])
+        compressed.set_shape([*rows.shape, tables.compression.shape[-1]])
+        return self._attention(compressed, mask=rows != 0)
