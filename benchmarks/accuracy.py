@@ -222,7 +222,7 @@ def _origin(log: Path) -> dict[str, list[str]]:
     }
 
 
-def _recorded(file: Path, rows: Iterable[Row]) -> Recorded:
+def recorded_runs(file: Path, rows: Iterable[Row]) -> Recorded:
     """The runs in a file that `--write` wrote, of rows as they are now, by their names."""
     if not file.exists():
         return {}
@@ -286,7 +286,7 @@ def main() -> None:
     elif not options.report:
         parser.error("--data-dir is missing")
     file = RESULTS / ("accuracy.json" if options.study == "tables" else f"{options.study}.json")
-    recorded = _recorded(file, rows) if options.recorded else {}
+    recorded = recorded_runs(file, rows) if options.recorded else {}
     study = Study(options.runs.absolute(), data, options.jobs, recorded)
     if not options.report:
         study.train(rows, tuple(options.only))
