@@ -146,17 +146,15 @@ class PackedWords:
         return tf.ensure_shape(vectors, [*self.static[:2], attentions, units])
 
     def _per_sentence(self, values: Any) -> Any:
-        """Sums over the words of every sentence; the gradient is one look-up per word."""
+        """Sums over the words of every sentence; values of no sentence must have a factor of zero.
+
+        So the gradient may be any number there, and is one look-up per word.
+        """
 
         @tf.custom_gradient
         def add_up(values: Any) -> tuple[Any, Any]:
-            def gradient(upstream: Any) -> Any:
-                # After the sentences, zeros for the positions that are in none.
-                upstream = tf.pad(upstream, [[0, 1]] + [[0, 0]] * (upstream.shape.rank - 1))
-                none = self.all_segments
-                return tf.gather(upstream, tf.where(self.sentence >= 0, self.sentence, none))
-
-            return tf.math.unsorted_segment_sum(values, self.sentence, self.all_segments), gradient
+            total = tf.math.unsorted_segment_sum(values, self.sentence, self.all_segments)
+            return total, self._per_word
 
         return add_up(values)
 
