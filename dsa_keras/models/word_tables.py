@@ -93,6 +93,7 @@ class TabledEncoder:
 
     def encode(self, tables: WordTables, rows: Any) -> Any:
         """Vectors of padded sentences, given as rows of the tables: `(batch, words)`."""
+        rows = tf.cast(rows, tf.int32)
         shape = tf.shape(rows)
         # All words in one column, and one place of padding more: what a sentence's end sees.
         words = tf.pad(tf.reshape(rows, [-1]), [[0, 1]])
