@@ -65,15 +65,18 @@ class Row:
         return f"{self.task}-{self.encoder}{chosen}-seed{seed}"
 
 
-def sst(encoder: str, seeds: int, two: float, five: float) -> Iterable[Row]:
+def sst(encoder: str, seeds: int, two: float, five: float, *options: str) -> Iterable[Row]:
     """An encoder's rows of both SST tasks."""
-    yield Row("sst2", encoder, seeds, paper=two)
-    yield Row("sst5", encoder, seeds, paper=five)
+    yield Row("sst2", encoder, seeds, options=options, paper=two)
+    yield Row("sst5", encoder, seeds, options=options, paper=five)
 
 
 TABLES = (
     *sst("dsa-single", 5, 0.885, 0.506),
     *sst("self-attention", 5, 0.883, 0.506),
+    # The one departure from the paper that dev speaks for, with the part of GloVe at hand.
+    *sst("dsa-single", 5, 0.885, 0.506, "--train-embeddings"),
+    *sst("self-attention", 5, 0.883, 0.506, "--train-embeddings"),
     *sst("bilstm-self-attention", 1, 0.882, 0.504),
     *sst("bilstm", 1, 0.875, 0.495),
     *sst("cnn", 1, 0.872, 0.480),

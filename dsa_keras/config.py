@@ -95,7 +95,7 @@ class ModelConfig(JsonConfig):
         num_classes: number of classes of the task.
         embedding_dim: d_0, size of the word vectors.
         embedding_dropout: rate on the word vectors.
-        train_embeddings: whether the word vectors are trained.
+        train_embeddings: whether the word vectors are trained; the paper fixes them.
         kernel_sizes: k_1 and k_2, a `DenseConvBlock` for each.
         first_filters: d_1.
         filters: d_l.
