@@ -75,11 +75,11 @@ def start(seed=0):
     return rng.normal(size=(4, 3)), rng.normal(size=(12, 4, 3))
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.1])
-def test_adam_is_pytorchs(l2):
+@pytest.mark.parametrize(("epsilon", "l2"), [(1e-8, 0.0), (1e-8, 0.1), (0.1, 0.1)])
+def test_adam_is_pytorchs(epsilon, l2):
     weight, gradients = start()
-    optimizer = AdamL2(0.01, epsilon=1e-8, l2=l2)
-    expected = adam_steps(weight, gradients, 0.01, 1e-8, l2)
+    optimizer = AdamL2(0.01, epsilon=epsilon, l2=l2)
+    expected = adam_steps(weight, gradients, 0.01, epsilon, l2)
     np.testing.assert_allclose(
         keras_steps(optimizer, weight, gradients), expected, rtol=2e-5, atol=1e-6
     )

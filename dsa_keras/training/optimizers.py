@@ -58,13 +58,33 @@ class _CoupledL2:
 class AdamL2(_CoupledL2, keras.optimizers.Adam):
     """Adam with coupled L2, as PyTorch's `Adam(weight_decay=l2)`."""
 
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """The update as one operation, which reads and writes every weight once."""
+        number = self._get_variable_index(variable)
+        kind = variable.dtype
+        step = tf.cast(self.iterations.value, kind) + 1
+        powers = [tf.cast(beta, kind) ** step for beta in (self.beta_1, self.beta_2)]
+        tf.raw_ops.ResourceApplyAdam(
+            var=_handle(variable),
+            m=_handle(self._momentums[number]),
+            v=_handle(self._velocities[number]),
+            beta1_power=powers[0],
+            beta2_power=powers[1],
+            lr=tf.cast(learning_rate, kind),
+            beta1=tf.cast(self.beta_1, kind),
+            beta2=tf.cast(self.beta_2, kind),
+            # PyTorch adds epsilon after the second moment's correction, TensorFlow before it.
+            epsilon=tf.cast(self.epsilon, kind) * tf.sqrt(1 - powers[1]),
+            grad=tf.cast(gradient, kind),
+        )
+
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class AdadeltaL2(_CoupledL2, keras.optimizers.Adadelta):
     """Adadelta with coupled L2, as PyTorch's `Adadelta(weight_decay=l2)`."""
 
     def update_step(self, grad: Any, variable: Any, learning_rate: Any) -> None:
-        """Keras's update as one operation, which reads and writes every weight once."""
+        """The update as one operation, which reads and writes every weight once."""
         number = self._get_variable_index(variable)
         tf.raw_ops.ResourceApplyAdadelta(
             var=_handle(variable),
