@@ -19,8 +19,8 @@ $(READY): requirements.txt
 	  { echo "Python 3.11 or newer is needed, $$($(PYTHON) --version) found: run make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
-	@# By itself pip compiles on one core; some packages ship files that are not Python's, which is no error.
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
+	@# Compiles on all cores what every process imports; the rest is compiled when it is first imported.
+	@for name in tensorflow keras numpy; do $(BIN)/python -m compileall -q -j 0 $(VENV)/lib/python3*/site-packages/$$name; done >/dev/null 2>&1 || true
 	@touch $@
 
 demo: $(READY)

@@ -71,7 +71,11 @@ def tiny_run(
 
 @functools.cache
 def shared_run(pair: bool = False, encoder: str = "dsa-single") -> Path:
-    """A tiny run that is trained once for all tests; they must not change its folder."""
+    """A tiny run that is trained once for all tests; they must not change its folder.
+
+    Pairs are kept by the average of their weights, as SNLI's are.
+    """
     folder = tempfile.mkdtemp(prefix="dsa-keras-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return tiny_run(Path(folder) / "run", pair=pair, encoder=encoder)
+    training = {"averaging": 0.9} if pair else {}
+    return tiny_run(Path(folder) / "run", pair=pair, encoder=encoder, training=training)

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from runs import tiny_run
+from runs import shared_run, tiny_run
 
 import dsa_keras
 from dsa_keras.data import load_dataset
@@ -129,11 +129,9 @@ def test_the_average_is_kept_and_training_is_as_without(averaged_run, tmp_path):
 
 
 @pytest.mark.parametrize("pair", [False, True])
-def test_statistics_are_those_of_the_training_sentences(averaged_run, tmp_path, pair):
+def test_statistics_are_those_of_the_training_sentences(averaged_run, pair):
     """The normed inputs of the first hidden layer have mean 0 and variance 1, without dropout."""
-    path = averaged_run
-    if pair:
-        path = tiny_run(tmp_path / "run", pair=True, training={"averaging": 0.9})
+    path = shared_run(pair=True) if pair else averaged_run
     model = dsa_keras.load(path)
     texts = load_dataset(model.config.task, size=300)["train"].texts
     if pair:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -37,18 +38,16 @@ def pair(tmp_path_factory):
     return case(tmp_path_factory, "pair")
 
 
+@functools.cache
 def load(folder):
     import tensorflow as tf
 
     return tf.saved_model.load(str(folder)).signatures
 
 
-_SERVED = {}
-
-
 @pytest.fixture
 def served(single):
-    return _SERVED.setdefault(single.version, load(single.version))
+    return load(single.version)
 
 
 def ask(signatures, name, **inputs):
