@@ -85,6 +85,11 @@ def test_adam_is_pytorchs(epsilon, l2):
     )
 
 
+def test_adam_refuses_what_it_would_not_do():
+    with pytest.raises(ValueError, match="AdamL2 has no `amsgrad`"):
+        AdamL2(amsgrad=True)
+
+
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 def test_adadelta_is_pytorchs(l2):
     weight, gradients = start()

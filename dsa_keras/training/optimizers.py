@@ -56,7 +56,12 @@ class _CoupledL2:
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class AdamL2(_CoupledL2, keras.optimizers.Adam):
-    """Adam with coupled L2, as PyTorch's `Adam(weight_decay=l2)`."""
+    """Adam with coupled L2, as PyTorch's `Adam(weight_decay=l2)`; it has no `amsgrad`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.amsgrad:
+            raise ValueError("AdamL2 has no `amsgrad`: leave it out, or use keras.optimizers.Adam.")
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """The update as one operation, which reads and writes every weight once."""
