@@ -125,20 +125,8 @@ class Study:
         self.runs, self.data, self.jobs, self.recorded = runs, data, jobs, recorded
 
     def train(self, rows: Iterable[Row], only: tuple[str, ...]) -> None:
-        """Trains what is not finished, a seed of every row before the next seed of any.
-
-        Args:
-            rows: of which to train the runs.
-            only: what the names of the runs must begin with, one of these.
-        """
-        jobs = [
-            (row, seed)
-            for row in rows
-            for seed in range(row.seeds)
-            if (name := row.run_name(seed)).startswith(only)
-            and (name not in self.recorded or (self.runs / name).exists())
-        ]
-        jobs.sort(key=lambda job: job[1])
+        """Trains what is not finished; `only` as in `open_runs`."""
+        jobs = self.open_runs(rows, only)
         self.runs.mkdir(parents=True, exist_ok=True)
         with (
             progress_bar(len(jobs), "runs", unit=" runs", delay=0.0) as bar,
@@ -149,6 +137,23 @@ class Study:
             ):
                 done.result()
                 bar.update(1)
+
+    def open_runs(self, rows: Iterable[Row], only: tuple[str, ...]) -> list[tuple[Row, int]]:
+        """Rows and seeds to train, in the order of `only`, and of the seeds within one of them.
+
+        Args:
+            rows: of which to train the runs.
+            only: what the names of the runs must begin with, one of these.
+        """
+        found = [
+            (min(places), seed, row)
+            for row in rows
+            for seed in range(row.seeds)
+            if (name := row.run_name(seed)) not in self.recorded or (self.runs / name).exists()
+            if (places := [place for place, one in enumerate(only) if name.startswith(one)])
+        ]
+        found.sort(key=lambda one: one[:2])
+        return [(row, seed) for _, seed, row in found]
 
     def _one(self, row: Row, seed: int) -> None:
         path = self.runs / row.run_name(seed)
@@ -274,7 +279,8 @@ def main() -> None:
         nargs="+",
         metavar="NAME",
         default=[""],
-        help="train runs whose names begin so, such as sst2, or sst5-self-attention-seed1",
+        help="train runs whose names begin so, such as sst2, or sst5-self-attention-seed1, in this "
+        "order",
     )
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--recorded", action="store_true", help="runs in results/ count as done")

@@ -68,3 +68,14 @@ def test_runs_of_another_budget_are_not_of_the_row(tmp_path):
     assert recorded_runs(file, [ROW]).keys() == {"sst2-dsa-single-seed0"}
     assert recorded_runs(file, [longer]) == {}
     assert recorded_runs(tmp_path / "none.json", [ROW]) == {}
+
+
+def test_runs_are_trained_in_the_order_asked_for_and_recorded_ones_are_not(tmp_path):
+    other = Row("sst5", "dsa-single", seeds=2)
+    study = study_of(tmp_path, recorded={"sst2-dsa-single-seed0": {}})
+    assert study.open_runs([ROW, other], ("",)) == [(other, 0), (ROW, 1), (other, 1), (ROW, 2)]
+    asked = ("sst5-dsa-single-seed1", "sst2", "sst5")
+    assert study.open_runs([ROW, other], asked) == [(other, 1), (ROW, 1), (ROW, 2), (other, 0)]
+    # A folder that is here is gone on with, though another machine has recorded the run.
+    (tmp_path / "sst2-dsa-single-seed0").mkdir()
+    assert (ROW, 0) in study.open_runs([ROW], ("sst2",))
