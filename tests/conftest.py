@@ -50,6 +50,8 @@ SLOW = (
     "test_models.py::test_xla_agrees_and_trains[self-attention-packed]",
     "test_serve_command.py::test_serves_until_it_is_told_to_stop_and_finishes_what_it_began[2]",
     "test_train_command.py::test_seeds_resume_and_compare",
+    "test_training.py::test_every_encoder_trains_on_sentences[bilstm-self-attention]",
+    "test_training.py::test_every_encoder_trains_on_sentences[dsa-multiple]",
     "test_training.py::test_pairs_train[dsa-multiple]",
     "test_training.py::test_the_same_seed_trains_the_same_and_another_does_not",
     "test_tuning_processes.py::test_chief_and_workers",

@@ -34,7 +34,7 @@ def _options(folder: Path, trials: int, epochs: int) -> list[str]:
     return [
         *("demo-sentiment", "--size", "300", "--tuner", "random", "--space", "small"),
         *("--trials", str(trials), "--epochs", str(epochs), "--dir", str(folder)),
-        *("--early-stopping", "0", "--batch-size", "64", *small),
+        *("--early-stopping", "0", "--batch-size", "64", "--kernel-sizes", "3", *small),
     ]
 
 

@@ -46,19 +46,18 @@ def _trial(folder, number):
 
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory):
-    """A search over four candidates, two of which cannot be trained."""
+    """A search of three candidates, the second of which cannot be trained."""
     path = tmp_path_factory.mktemp("tuning") / "fragile"
     fixed = {"optimizer": "adam"}
-    return _search(path, space="fragile", tuner="grid", trials=4, fixed=fixed)
+    return _search(path, space="fragile", tuner="grid", trials=3, fixed=fixed)
 
 
 def test_a_failed_trial_is_recorded_and_the_search_goes_on(fragile):
-    trials = [_trial(fragile, number) for number in range(4)]
+    trials = [_trial(fragile, number) for number in range(3)]
     rates = [trial.candidate().searched["learning_rate"] for trial in trials]
-    assert rates == [0.01, 1e30, 0.01, 1e30]
-    assert [trial.outcome().status for trial in trials] == [COMPLETED, "FAILED"] * 2
-    for trial in trials[1::2]:
-        assert "the loss became" in trial.outcome().reason
+    assert rates == [0.01, 1e30, 0.01]
+    assert [trial.outcome().status for trial in trials] == [COMPLETED, "FAILED", COMPLETED]
+    assert "the loss became" in trials[1].outcome().reason
     for trial in trials[::2]:
         epochs = Run(trial.run).metrics()
         assert trial.outcome().dev_accuracy == max(epoch["dev_accuracy"] for epoch in epochs)
@@ -76,7 +75,7 @@ def test_a_finished_search_does_nothing_again(fragile, capsys):
     search_alone(fragile, fragile.settings())
     after = {file: file.stat().st_mtime_ns for file in fragile.trials_dir.rglob("*.json")}
     assert before == after
-    assert "2 trials finished, 2 failed: 4 trials are done" in capsys.readouterr().out
+    assert "2 trials finished, 1 failed: 3 trials are done" in capsys.readouterr().out
 
 
 def test_runs_of_a_search_share_their_vectors(fragile):
@@ -92,7 +91,7 @@ def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_
     out = tmp_path / "report"
     assert main(["report", str(fragile.path), "--out", str(out)]) == 0
     text = (out / "report.md").read_text()
-    assert "2 candidates trained to their end, 2 failed" in text
+    assert "2 candidates trained to their end, 1 failed" in text
     assert "- 0001: the loss became" in text
     for name in ("parallel.png", "pareto.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")

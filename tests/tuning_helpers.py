@@ -39,7 +39,8 @@ def extra_spaces() -> Iterator[None]:
 
 def settings(**changes: Any) -> Settings:
     fixed = {name: value for name, value in SMALL.items() if name != "units"}
-    fixed |= {"batch_size": 64, "early_stopping": 0, **changes.pop("fixed", {})}
+    fixed |= {"kernel_sizes": [3], "batch_size": 64, "early_stopping": 0}
+    fixed |= changes.pop("fixed", {})
     values = {"task": "demo-sentiment", "data_options": {"size": 300}, "space": "tiny"}
     return Settings(**{**values, "fixed": fixed, "epochs": 2, "tuner": "random", **changes})
 
