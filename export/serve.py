@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dsa_keras.commands.cli import load_tensorflow
 from dsa_keras.errors import ConfigError
 
 DESCRIPTION = """\
@@ -91,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(options: Any) -> int:
+    load_tensorflow()
     from export.server.app import Server
 
     stopped = asyncio.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -57,19 +58,39 @@ def test_help_has_an_example(run, command):
     assert "example:\n  python -m dsa_keras" in out
 
 
-def test_help_loads_nothing_heavy():
-    script = (
-        "import sys\n"
-        "from dsa_keras.commands.main import build_parser\n"
-        "build_parser().format_help()\n"
-        "print([name for name in ('tensorflow', 'keras', 'numpy', 'matplotlib') "
-        "if name in sys.modules])"
-    )
+def loaded_after(script, names):
+    """Which modules a new Python has loaded after a script."""
+    script = f"import sys\n{script}\nprint([name for name in {names!r} if name in sys.modules])"
     root = Path(__file__).parent.parent
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    return ast.literal_eval(done.stdout.splitlines()[-1])
+
+
+def test_help_loads_nothing_heavy():
+    script = "from dsa_keras.commands.main import build_parser\nbuild_parser().format_help()"
+    assert loaded_after(script, ("tensorflow", "keras", "numpy", "matplotlib")) == []
+
+
+def test_a_folder_that_is_no_run_is_refused_before_tensorflow_loads(tmp_path):
+    script = (
+        "from dsa_keras.commands.main import main\n"
+        f"assert main(['predict', {str(tmp_path)!r}, 'a film']) == 2"
+    )
+    assert loaded_after(script, ("tensorflow", "keras")) == []
+
+
+def test_a_command_loads_keras_without_what_it_would_not_use():
+    script = (
+        "from dsa_keras.commands.cli import load_tensorflow\n"
+        "load_tensorflow()\n"
+        "found = [name for name in ('sklearn', 'matplotlib.pyplot') if name in sys.modules]\n"
+        "assert not found, found\n"
+        "import matplotlib.pyplot, sklearn  # as ever"
+    )
+    names = ("tensorflow", "keras", "sklearn", "matplotlib.pyplot")
+    assert loaded_after(script, names) == list(names)
 
 
 def test_no_command_prints_help(run):

@@ -367,6 +367,8 @@ def test_changed_data_is_not_resumed(tmp_path):
 
 TWO_DEVICES = """
 import sys
+from dsa_keras.commands.cli import load_tensorflow
+load_tensorflow()
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)

@@ -8,13 +8,14 @@ need when they run, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
 import json
 import os
 import sys
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -72,18 +73,46 @@ def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None
         return 2
 
 
-def load_tensorflow() -> None:
-    """Loads TensorFlow without its notes: on absent GPUs while it loads, on retracing later."""
+_UNUSED = ("sklearn", "matplotlib.pyplot")
+"""Loaded by Keras if they are installed, for functions that no command calls; it takes a third of
+the time until a command begins."""
+
+
+def load_tensorflow(run_dir: Path | None = None) -> None:
+    """Loads TensorFlow and Keras, without notes on absent GPUs or, later, on retracing.
+
+    Args:
+        run_dir: a folder that is refused before that, which takes seconds, if it is no run.
+    """
+    if run_dir is not None:
+        from dsa_keras.training.run import Run
+
+        Run(run_dir).config()
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
-        tensorflow = importlib.import_module("tensorflow")
+        with _as_if_absent(_UNUSED):
+            tensorflow = importlib.import_module("tensorflow")
+            importlib.import_module("keras")
     finally:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
     tensorflow.get_logger().setLevel("ERROR")
+
+
+@contextlib.contextmanager
+def _as_if_absent(names: Sequence[str]) -> Iterator[None]:
+    """Lets imports of modules fail for the time of a `with` block, unless they are loaded."""
+    absent = [name for name in names if name not in sys.modules]
+    for name in absent:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 def example(text: str) -> str:

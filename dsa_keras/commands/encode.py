@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
             f"the output must end in .npy or .jsonl, got {args.output.name!r}", where="--output"
         )
     refuse_existing(args.output, args.force)
-    load_tensorflow()
+    load_tensorflow(args.run_dir)
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)

@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the figures and keeps them in the run folder."""
-    load_tensorflow()
+    load_tensorflow(args.run_dir)
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)

@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Explains the sentences in every form that is asked for."""
-    load_tensorflow()
+    load_tensorflow(args.run_dir)
     import dsa_keras
     from dsa_keras.inspection import check_attends, explain
     from dsa_keras.inspection.terminal import color_depth, rendered

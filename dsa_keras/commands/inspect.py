@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, name) < least:
             option = name.replace("_", "-")
             raise ConfigError(f"--{option} must be at least {least}, got {getattr(args, name)}")
-    load_tensorflow()
+    load_tensorflow(args.run_dir)
     import dsa_keras
     from dsa_keras.inspection import check_attends
     from dsa_keras.inspection.report import inspect_model, sample, write_inspection

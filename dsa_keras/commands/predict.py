@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     if args.sentences and args.file:
         raise ConfigError("both sentences and --file are given", hint="Give one of them")
     refuse_existing(args.output, args.force)
-    load_tensorflow()
+    load_tensorflow(args.run_dir)
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     """Keeps the best in a heap while the file goes by."""
     if args.top < 1:
         raise ConfigError(f"--top must be at least 1, got {args.top}")
-    load_tensorflow()
+    load_tensorflow(args.run_dir)
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)
