@@ -324,7 +324,8 @@ def test_the_next_free_number_is_taken_and_none_is_overwritten(single, tmp_path,
 def test_a_killed_export_leaves_no_version(single, tmp_path):
     out = tmp_path / "model"
     code = (
-        "import os, signal, sys, tensorflow as tf\n"
+        "import os, signal, sys\n"
+        "from dsa_keras.commands.cli import load_tensorflow; load_tensorflow()\n"
         "import export.manifest as manifest\n"
         "manifest.checksums = lambda folder: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from export.main import main\n"
