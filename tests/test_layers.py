@@ -14,14 +14,12 @@ from dsa_keras.layers import (
     DenseConvBlock,
     DynamicSelfAttention,
     GatherSentences,
-    GroupByRow,
     HeDropout,
     HeuristicMatching,
     MLPHead,
     PackedBiLSTM,
     SelfAttention,
     TracedAttention,
-    UnpackWords,
     WordCompression,
     WordConvolution,
     WordDropout,
@@ -49,6 +47,11 @@ CASES = {
         lambda **kw: ConvMaxPooling((2, 3), filters=5, **kw),
         WORDS,
         {"masked": True},
+    ),
+    "conv-max-pooling-packed": (
+        lambda **kw: ConvMaxPooling((2, 3), filters=5, **kw),
+        WORDS,
+        {"arguments": PACKED},
     ),
     "dense-conv-block": (
         lambda **kw: DenseConvBlock(3, filters=2, first_filters=3, num_layers=2, **kw),
@@ -150,17 +153,6 @@ CASES = {
         GatherSentences,
         VECTORS,
         {"arguments": {"index": np.array([[0, 3], [4, 4]], dtype="int32")}},
-    ),
-    "group-by-row": (
-        GroupByRow,
-        np.concatenate([VECTORS, VECTORS[:1]]),
-        {"arguments": {"segment_ids": SEGMENTS}},
-    ),
-    "unpack-words": (
-        UnpackWords,
-        RANDOM.integers(1, 9, size=(3, 6)).astype("int32"),
-        # How long the longest sentence is depends on the data, which XLA cannot have.
-        {"arguments": PACKED, "compiles": False},
     ),
 }
 
@@ -353,48 +345,71 @@ def test_mlp_head_gives_float32_logits_in_half_precision():
 # Packed sentences.
 
 
-def test_unpacked_words_keep_their_order():
-    ids = np.array([[5, 6, 0, 7, 0], [8, 0, 0, 0, 0], [0, 0, 1, 2, 3]])
-    segment_ids = np.array([[1, 1, 0, 2, 0], [2, 0, 0, 0, 0], [0, 0, 1, 1, 1]], dtype="int64")
-    for num_segments in (2, np.int64(2), tf.constant(2, "int64")):
-        got = UnpackWords()(ids, segment_ids=segment_ids, num_segments=num_segments)
-        np.testing.assert_array_equal(
-            got, [[5, 6, 0], [7, 0, 0], [0, 0, 0], [8, 0, 0], [1, 2, 3], [0, 0, 0]]
-        )
-    empty = UnpackWords()(ids * 0, segment_ids=segment_ids * 0, num_segments=2)
-    np.testing.assert_array_equal(empty, np.zeros((6, 1)))
+# Sentences of 3, 0, 1 and 5 words, in two rows that have room for two each.
+ROWS = RANDOM.normal(size=(2, 6, 2)).astype("float32")
+ROW_SEGMENTS = np.array([[1, 0, 1, 1, 0, 0], [1, 2, 2, 2, 2, 2]], dtype="int32")
+PLACES = [(0, 0), (0, 2), (0, 3)], [], [(1, 0)], [(1, 1), (1, 2), (1, 3), (1, 4), (1, 5)]
+LENGTHS = np.array([len(one) for one in PLACES])
+# What lies behind the words of a sentence must not matter.
+ALONE = np.stack([np.resize([ROWS[place] for place in one] or 9.0, (5, 2)) for one in PLACES])
+ALONE = ALONE.astype("float32")
+
+
+@pytest.mark.parametrize(
+    "run", [lambda function: function, tf.function, tf.function(jit_compile=True)]
+)
+def test_packed_pooling_and_its_gradient_are_those_of_padded_words(run):
+    layer = ConvMaxPooling((2, 4), filters=3)
+    layer.build((None, None, 2))
+    # Large biases: a window of padding alone would win the maximum.
+    layer.set_weights([RANDOM.normal(size=w.shape) + (w.ndim == 1) for w in layer.get_weights()])
+    weight = RANDOM.normal(size=(4, 6)).astype("float32")
+    variables = [one.value for one in layer.trainable_variables]
+
+    def pooled(words, **form):
+        words = tf.constant(words)
+        with tf.GradientTape() as tape:
+            tape.watch(words)
+            out = tf.reshape(layer(words, **form), [4, 6])
+            loss = tf.reduce_sum(out * weight)
+        return out, *tape.gradient(loss, [words, *variables])
+
+    packed = run(lambda: pooled(ROWS, segment_ids=ROW_SEGMENTS, num_segments=2))
+    got, by_words, *gradients = packed()
+    out, slope, *slopes = pooled(ALONE, mask=np.arange(5) < LENGTHS[:, np.newaxis])
+    np.testing.assert_allclose(got, out, atol=1e-5)
+    assert not np.any(out[1])
+    expected = np.zeros_like(ROWS)
+    for number, places in enumerate(PLACES):
+        for position, place in enumerate(places):
+            expected[place] = slope[number, position]
+    np.testing.assert_allclose(by_words, expected, atol=1e-5)
+    for one, other in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 @pytest.mark.parametrize("of_words", [False, True])
 @pytest.mark.parametrize("run", [lambda function: function, tf.function])
 def test_packed_bilstm_and_its_gradient_are_those_of_keras(of_words, run):
-    """Sentences of 3, 0, 1 and 5 words, in two rows that have room for two each."""
     layer = bilstm(4, return_sequences=of_words)
     layer.build((None, None, 2))
     layer.set_weights([RANDOM.normal(size=w.shape) for w in layer.get_weights()])
-    segment_ids = np.array([[1, 0, 1, 1, 0, 0], [1, 2, 2, 2, 2, 2]], dtype="int32")
-    words = RANDOM.normal(size=(2, 6, 2)).astype("float32")
-    places = [(0, [0, 2, 3]), (0, []), (1, [0]), (1, [1, 2, 3, 4, 5])]
-    padded, mask = np.zeros((4, 5, 2), "float32"), np.zeros((4, 5), bool)
-    for number, (row, columns) in enumerate(places):
-        padded[number, : len(columns)] = words[row, columns]
-        mask[number, : len(columns)] = True
-    arguments = {"segment_ids": segment_ids, "num_segments": 2}
+    mask = np.arange(5) < LENGTHS[:, np.newaxis]
     weight = RANDOM.normal(size=(2, 6 if of_words else 2, 8)).astype("float32")
 
     @run
     def packed():
         with tf.GradientTape() as tape:
-            out = PackedBiLSTM(layer)(words, **arguments)
+            out = PackedBiLSTM(layer)(ROWS, segment_ids=ROW_SEGMENTS, num_segments=2)
             loss = tf.reduce_sum(out * weight)
         return out, tape.gradient(loss, [one.value for one in layer.trainable_variables])
 
     def expected():
         with tf.GradientTape() as tape:
-            out = layer(padded, mask=mask)
+            out = layer(ALONE, mask=mask)
             if of_words:
-                indices = [(row, column) for row, columns in places for column in columns]
-                out = tf.scatter_nd(indices, tf.boolean_mask(out, mask), [2, 6, 8])
+                places = [place for one in PLACES for place in one]
+                out = tf.scatter_nd(places, tf.boolean_mask(out, mask), [2, 6, 8])
             else:
                 out = tf.reshape(out, [2, 2, 8])
             loss = tf.reduce_sum(out * weight)

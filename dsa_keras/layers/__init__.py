@@ -14,7 +14,7 @@ from dsa_keras.layers.heuristic_matching import HeuristicMatching
 from dsa_keras.layers.initializers import HeDropout
 from dsa_keras.layers.mlp_head import MLPHead
 from dsa_keras.layers.packed_bilstm import PackedBiLSTM
-from dsa_keras.layers.packing import GatherSentences, GroupByRow, UnpackWords
+from dsa_keras.layers.packing import GatherSentences
 from dsa_keras.layers.self_attention import SelfAttention
 from dsa_keras.layers.traced_attention import TracedAttention
 from dsa_keras.layers.word_embedding import WordEmbedding
@@ -24,7 +24,6 @@ __all__ = [
     "DenseConvBlock",
     "DynamicSelfAttention",
     "GatherSentences",
-    "GroupByRow",
     "HeDropout",
     "HeuristicMatching",
     "MLPHead",
@@ -32,7 +31,6 @@ __all__ = [
     "RoutingTrace",
     "SelfAttention",
     "TracedAttention",
-    "UnpackWords",
     "WordCompression",
     "WordConvolution",
     "WordDropout",

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from dsa_keras.layers.checks import (
     REGISTERED_PACKAGE,
     positive_integer,
-    word_flags,
     words_shape,
     zero_masked,
 )
+from dsa_keras.layers.convolution import added_parts, all_parts
+from dsa_keras.layers.words import PackedWords, words_form
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -29,6 +31,9 @@ class ConvMaxPooling(keras.layers.Layer):
     otherwise ReLU(bias) of the padding would win over a sentence whose own windows are lower. A
     sentence with no word gives the zero vector.
 
+    **Packed words** are taken with `segment_ids`, as in `DynamicSelfAttention`. Every word is
+    multiplied with all parts of a kernel, and nothing is computed for padding.
+
     Args:
         widths: words per window, one convolution for each.
         filters: filters of each convolution.
@@ -37,9 +42,12 @@ class ConvMaxPooling(keras.layers.Layer):
     Call arguments:
         inputs: words, `(batch, words, features)`.
         mask: `(batch, words)`, bool, int or float; false where there is no word.
+        segment_ids: `(batch, words)`, whole numbers; see packed words.
+        num_segments: with `segment_ids`, the number of segments per row in the output, as in
+            `DynamicSelfAttention`.
 
     Output shape:
-        `(batch, len(widths) * filters)`.
+        `(batch, len(widths) * filters)`, or packed `(rows, segments, len(widths) * filters)`.
 
     Example:
 
@@ -77,14 +85,20 @@ class ConvMaxPooling(keras.layers.Layer):
         for convolution in self._convolutions:
             convolution.build((batch, None, features))
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(
+        self, inputs: Any, mask: Any = None, segment_ids: Any = None, num_segments: Any = None
+    ) -> Any:
         """Computes the pooled filters; see the class."""
         words_shape(self, inputs.shape)
-        if mask is None:
-            mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
-        mask = word_flags("mask", mask, inputs)
-        words = zero_masked(inputs, mask)
-        real = ops.cast(mask, words.dtype)
+        form = words_form(inputs, mask, segment_ids, num_segments)
+        words = zero_masked(inputs, form.flags)
+        if isinstance(form, PackedWords):
+            return self._pool_packed(words, form)
+        flags = form.flags
+        real = ops.ones(ops.shape(words)[:2]) if flags is None else flags
+        return self._pool_padded(words, ops.cast(real, words.dtype))
+
+    def _pool_padded(self, words: Any, real: Any) -> Any:
         pooled = []
         for width, convolution in zip(self.widths, self._convolutions, strict=True):
             around = (width - 1, width - 1)
@@ -97,13 +111,63 @@ class ConvMaxPooling(keras.layers.Layer):
             pooled.append(ops.max(values * touches, axis=1))
         return ops.concatenate(pooled, axis=-1)
 
+    def _pool_packed(self, words: Any, form: PackedWords) -> Any:
+        words = tf.reshape(words, [-1, words.shape[-1]])
+        pooled = []
+        for width, convolution in zip(self.widths, self._convolutions, strict=True):
+            seen, sentence = _windows(form, width)
+            # After every word, one that has nothing to give.
+            products = tf.pad(
+                words @ all_parts(tf.convert_to_tensor(convolution.kernel)), [[0, 1], [0, 0]]
+            )
+            highest = tf.math.unsorted_segment_max(
+                added_parts(products, seen), sentence, form.all_segments
+            )
+            # The largest value of ReLU is that of the largest; of no window it is zero.
+            pooled.append(tf.nn.relu(tf.nn.bias_add(highest, convolution.bias)))
+        units = len(self.widths) * self.filters
+        shape = [form.rows, form.num_segments, units]
+        return tf.ensure_shape(tf.reshape(tf.concat(pooled, -1), shape), [*form.static[:2], units])
+
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """A sentence vector has no words, so no mask."""
 
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Traces the call: what comes out depends on whether words are packed."""
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words, features)` to `(batch, len(widths) * filters)`."""
+        """`(batch, words, features)` to `(batch, len(widths) * filters)`, for padded words."""
         return (input_shape[0], len(self.widths) * self.filters)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that make this layer again."""
         return {**super().get_config(), "widths": list(self.widths), "filters": self.filters}
+
+
+def _windows(form: PackedWords, width: int) -> tuple[Any, Any]:
+    """The place that each part of each window sees, `(windows, width)`, and the window's sentence.
+
+    A sentence of n words has `n + width - 1` windows. Where a part sees no word, that is the place
+    after all. There are as many windows as could be needed, so that XLA knows their number; those
+    that are left over see nothing and are of no sentence, -1.
+    """
+    places, sentences = tf.size(form.sentence), form.all_segments
+    ones = tf.ones_like(form.sentence)
+    lengths = tf.math.unsorted_segment_sum(ones, form.sentence, sentences)
+    windows = tf.where(lengths > 0, lengths + width - 1, 0)
+    ends = tf.cumsum(windows)
+    number = tf.range(places + sentences * (width - 1))
+    sentence = tf.searchsorted(ends, number, side="right")
+    needed = sentence < sentences
+    sentence = tf.where(needed, sentence, 0)
+    last = number - tf.gather(ends - windows, sentence)
+    position = tf.expand_dims(last, 1) + tf.range(1 - width, 1)
+    length, start = (
+        tf.expand_dims(tf.gather(values, sentence), 1)
+        for values in (lengths, tf.cumsum(lengths, exclusive=True))
+    )
+    real = tf.expand_dims(needed, 1) & (position >= 0) & (position < length)
+    by_sentence = tf.argsort(tf.where(form.sentence < 0, sentences, form.sentence), stable=True)
+    seen = tf.gather(by_sentence, tf.where(real, start + position, 0))
+    return tf.where(real, seen, places), tf.where(needed, sentence, -1)

@@ -17,12 +17,10 @@ from dsa_keras.layers import (
     ConvMaxPooling,
     DenseConvBlock,
     DynamicSelfAttention,
-    GroupByRow,
     HeDropout,
     PackedBiLSTM,
     SelfAttention,
     TracedAttention,
-    UnpackWords,
     WordCompression,
     WordEmbedding,
 )
@@ -54,8 +52,8 @@ def pack_encoder(encoder: keras.Model) -> keras.Model:
 
     Its inputs are `word_ids` and `segment_ids`, both `(rows, words)`, in the convention of
     `DynamicSelfAttention`; and `index`, which only says by its number of entries
-    how many segments a row has at most. Only the CNN cannot read packed words and unpacks them
-    first. XLA compiles neither that nor the BiLSTMs, whose steps depend on the lengths.
+    how many segments a row has at most. XLA compiles all but the BiLSTMs, whose steps depend on the
+    lengths.
 
     Output: `(rows, segments, units)`.
     """
@@ -192,9 +190,4 @@ def _encode(
             bilstm = PackedBiLSTM(bilstm, name="packed_bilstm")
         states = bilstm(x, **packed)
         return layers[ATTENTION](states, **packed) if ATTENTION in layers else states
-    if packed:
-        word_ids = UnpackWords(name="unpack")(word_ids, **packed)
-    vectors = layers["pooling"](layers["embedding"](word_ids))
-    if packed:
-        vectors = GroupByRow(name="group")(vectors, segment_ids=segment_ids)
-    return vectors
+    return layers["pooling"](layers["embedding"](word_ids), **packed)

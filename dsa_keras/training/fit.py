@@ -121,7 +121,7 @@ def _with_probe(
 def _placement(options: Options, encoder: str) -> tuple[tf.distribute.Strategy, bool]:
     """Where training runs, and whether XLA compiles it."""
     # These make tensors of a size that only the data tells.
-    compiles = encoder not in ("bilstm", "bilstm-self-attention", "cnn")
+    compiles = encoder not in ("bilstm", "bilstm-self-attention")
     if options.jit == "on" and not compiles:
         raise ConfigError(f"XLA cannot compile the training of {encoder}", hint="Use --jit off")
     gpus = [f"GPU:{number}" for number in range(len(tf.config.list_logical_devices("GPU")))]
