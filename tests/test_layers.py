@@ -359,18 +359,19 @@ ALONE = ALONE.astype("float32")
     "run", [lambda function: function, tf.function, tf.function(jit_compile=True)]
 )
 def test_packed_pooling_and_its_gradient_are_those_of_padded_words(run):
-    layer = ConvMaxPooling((2, 4), filters=3)
+    layer = ConvMaxPooling((2, 4), filters=20)
     layer.build((None, None, 2))
-    # Large biases: a window of padding alone would win the maximum.
+    # Large biases, and so many filters that all windows of a sentence are below zero for some of
+    # them: a window of padding alone would win the maximum.
     layer.set_weights([RANDOM.normal(size=w.shape) + (w.ndim == 1) for w in layer.get_weights()])
-    weight = RANDOM.normal(size=(4, 6)).astype("float32")
+    weight = RANDOM.normal(size=(4, 40)).astype("float32")
     variables = [one.value for one in layer.trainable_variables]
 
     def pooled(words, **form):
         words = tf.constant(words)
         with tf.GradientTape() as tape:
             tape.watch(words)
-            out = tf.reshape(layer(words, **form), [4, 6])
+            out = tf.reshape(layer(words, **form), [4, 40])
             loss = tf.reduce_sum(out * weight)
         return out, *tape.gradient(loss, [words, *variables])
 

@@ -350,6 +350,8 @@ def test_a_folder_with_something_in_it_is_kept(single, tmp_path):
 def test_odd_options_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="jit must be auto, on or off"):
         tiny_run(tmp_path / "other", options={"jit": "sometimes"})
+    with pytest.raises(ConfigError, match="XLA cannot compile the training of bilstm"):
+        tiny_run(tmp_path / "bilstm", encoder="bilstm", options={"jit": "on"})
     with pytest.raises(ConfigError, match="several devices"):
         tiny_run(tmp_path / "run", options={"jit": "on", "devices": ("CPU:0", "CPU:1")})
 
