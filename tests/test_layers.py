@@ -389,6 +389,18 @@ def test_packed_pooling_and_its_gradient_are_those_of_padded_words(run):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+def test_packed_pooling_takes_whole_numbers_of_any_kind_and_rows_without_words():
+    layer = ConvMaxPooling((2, 3), filters=5, dtype="float32")
+    layer.build((None, None, 2))
+    layer.set_weights([np.ones(w.shape) for w in layer.get_weights()])
+    expected = layer(ROWS, segment_ids=ROW_SEGMENTS, num_segments=2)
+    for num_segments in (np.int64(2), tf.constant(2, "int64"), None):
+        got = layer(ROWS, segment_ids=ROW_SEGMENTS.astype("int64"), num_segments=num_segments)
+        np.testing.assert_array_equal(got, expected)
+    empty = layer(ROWS, segment_ids=ROW_SEGMENTS * 0, num_segments=2)
+    np.testing.assert_array_equal(empty, np.zeros((2, 2, 10)))
+
+
 @pytest.mark.parametrize("of_words", [False, True])
 @pytest.mark.parametrize("run", [lambda function: function, tf.function])
 def test_packed_bilstm_and_its_gradient_are_those_of_keras(of_words, run):
