@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example
-from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.errors import RunError
 from dsa_keras.files import written_aside
+from export.outputs import new_file
 
 if TYPE_CHECKING:
     from export.source import Source
@@ -34,11 +35,7 @@ def export_litert(run_dir: str | os.PathLike[str], out: str | os.PathLike[str]) 
     Raises:
         RunError: if the model cannot be converted or does not answer as Keras does.
     """
-    out = Path(out)
-    if out.suffix != ".tflite":
-        raise ConfigError("the name must end in .tflite", where=out, hint="Give --out model.tflite")
-    if out.exists():
-        raise ConfigError("the file exists", where=out, hint="Remove it, or choose another --out")
+    out = new_file(out, ".tflite")
     from export.source import Source
 
     source = Source.load(run_dir)
@@ -116,13 +113,15 @@ def add_parser(subparsers: Any) -> None:
         description="Writes MODEL.tflite on word ids, with native operations only.",
         epilog=example("python -m export litert runs/demo --out demo.tflite"),
     )
-    parser.add_argument("run_dir", metavar="RUN", help="a run folder")
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="a run folder")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL.tflite")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    new_file(args.out, ".tflite")
+    load_tensorflow(args.run_dir)
     largest = export_litert(args.run_dir, args.out)
     size = args.out.stat().st_size
     print(f"{args.out}: {size / 1e6:,.1f} MB, as Keras to {largest:.1e}")

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example
+from dsa_keras.commands.cli import example, load_tensorflow
 from dsa_keras.data import MAX_WORDS
 from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.files import write_json, write_text, written_aside
+from export.outputs import new_file
 
 if TYPE_CHECKING:
     from export.quantization import Change
@@ -71,11 +72,7 @@ def export_onnx(
     Raises:
         RunError: if the ONNX model does not answer as Keras does; nothing is written.
     """
-    out = Path(out)
-    if out.suffix != ".onnx":
-        raise ConfigError("the name must end in .onnx", where=out, hint="Give --out model.onnx")
-    if out.exists():
-        raise ConfigError("the file exists", where=out, hint="Remove it, or choose another --out")
+    out = new_file(out, ".onnx")
     from export.source import Source
 
     source = Source.load(run_dir)
@@ -190,7 +187,7 @@ def add_parser(subparsers: Any) -> None:
         "and dsa_onnx.py, which runs it on plain text with numpy and onnxruntime alone.",
         epilog=example("python -m export onnx runs/demo --out onnx/demo.onnx"),
     )
-    parser.add_argument("run_dir", metavar="RUN", help="a run folder")
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="a run folder")
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL.onnx")
     parser.add_argument(
         "--quantize",
@@ -205,6 +202,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    new_file(args.out, ".onnx")
+    load_tensorflow(args.run_dir)
     written = export_onnx(args.run_dir, args.out, quantize=args.quantize, data_dir=args.data_dir)
     print(
         f"{written.path}: {written.size / 1e6:,.1f} MB, as Keras to {written.difference:.1e}"

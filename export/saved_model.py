@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example
+from dsa_keras.commands.cli import example, load_tensorflow
 from dsa_keras.data import MAX_WORDS, Vocabulary, load_vectors
 from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, RunError
@@ -211,7 +211,7 @@ def add_parser(subparsers: Any) -> None:
         description="Writes OUT/N/, a SavedModel with signatures on raw text, whole or not at all.",
         epilog=example("python -m export saved-model runs/demo --out models/demo"),
     )
-    parser.add_argument("run_dir", metavar="RUN", help="a run folder")
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="a run folder")
     parser.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="the model's folder, models/NAME"
     )
@@ -244,6 +244,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    _version_folder(args.out, args.version)
+    load_tensorflow(args.run_dir)
     exported = export_saved_model(
         args.run_dir,
         args.out,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example
+from dsa_keras.commands.cli import example, load_tensorflow
 from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, DataError, RunError
 
@@ -126,7 +126,7 @@ def verify(
             dozen that are hard.
         serve: whether to ask the local server too.
     """
-    folder = version_folder(Path(model))
+    folder = _checked(Path(model), onnx)
     from dsa_keras.data import Vocabulary
     from dsa_keras.training.run import RunConfig
     from export import ways
@@ -155,6 +155,13 @@ def verify(
     if onnx is not None:
         found.append(_onnx_way(Path(onnx), chunks))
     return Report(len(texts), _differences(found))
+
+
+def _checked(model: Path, onnx: str | Path | None) -> Path:
+    """The folder of the version; what is not there is told before anything slow is done."""
+    if onnx is not None:
+        _onnx_files(Path(onnx))
+    return version_folder(model)
 
 
 def version_folder(model: Path) -> Path:
@@ -231,20 +238,26 @@ def _requests(
     return requests
 
 
+def _onnx_files(path: Path) -> list[Path]:
+    """The model and the files beside it, which must be there."""
+    files = [path, path.with_suffix(".json"), path.with_suffix(".vocabulary.txt")]
+    for one in files:
+        if not one.is_file():
+            raise ConfigError(
+                "no such file", where=one, hint="Give a file that python -m export onnx wrote"
+            )
+    return files
+
+
 def _onnx_way(path: Path, chunks: Sequence[Sequence[Text]]) -> Way:
     import json
 
     from export.onnx_runtime import OnnxModel
     from export.ways import by_onnx
 
-    companions = [path, path.with_suffix(".json"), path.with_suffix(".vocabulary.txt")]
-    for one in companions:
-        if not one.is_file():
-            raise ConfigError(
-                "no such file", where=one, hint="Give a file that python -m export onnx wrote"
-            )
+    _, described, _ = _onnx_files(path)
     model = OnnxModel(path)
-    settings = json.loads(companions[1].read_text(encoding="utf-8"))
+    settings = json.loads(described.read_text(encoding="utf-8"))
     kind = (
         f"onnx {settings['quantized']}" if settings["quantized"] else "float32",
         model.num_words,
@@ -290,7 +303,9 @@ def add_parser(subparsers: Any) -> None:
         epilog=example("python -m export verify models/demo --run runs/demo --onnx onnx/demo.onnx"),
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="models/NAME or models/NAME/N")
-    parser.add_argument("--run", dest="run_dir", metavar="RUN", help="the run, to ask Keras")
+    parser.add_argument(
+        "--run", dest="run_dir", type=Path, metavar="RUN", help="the run, to ask Keras"
+    )
     parser.add_argument("--onnx", type=Path, metavar="FILE", help="the run as ONNX")
     parser.add_argument(
         "--file",
@@ -304,6 +319,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    _checked(args.model, args.onnx)
+    load_tensorflow(args.run_dir)
     report = verify(
         args.model,
         run_dir=args.run_dir,

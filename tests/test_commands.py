@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh_python import loaded_after
 from runs import shared_run
 
 import dsa_keras
@@ -56,16 +54,6 @@ def test_help_has_an_example(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0
     assert "example:\n  python -m dsa_keras" in out
-
-
-def loaded_after(script, names):
-    """Which modules a new Python has loaded after a script."""
-    script = f"import sys\n{script}\nprint([name for name in {names!r} if name in sys.modules])"
-    root = Path(__file__).parent.parent
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
-    )
-    return ast.literal_eval(done.stdout.splitlines()[-1])
 
 
 def test_help_loads_nothing_heavy():

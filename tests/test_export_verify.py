@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from exported import CASES, case, random_run
+from fresh_python import loaded_after
 
 from dsa_keras.errors import DataError
 from export.main import main
@@ -76,6 +77,22 @@ def test_mistakes_are_said_in_one_line(tmp_path_factory, tmp_path, capsys):
     assert "gone.onnx: no such file" in capsys.readouterr().err
     assert main(["verify", folder, "--file", "gone.txt"]) == 2
     assert "gone.txt: cannot be read" in capsys.readouterr().err
+
+
+def test_commands_tell_mistakes_before_tensorflow_loads(tmp_path):
+    (tmp_path / "model" / "1").mkdir(parents=True)
+    (tmp_path / "taken.onnx").touch()
+    script = (
+        "import os\n"
+        "from export.main import main\n"
+        f"os.chdir({str(tmp_path)!r})\n"
+        "for command in ('saved-model no-run --out new', 'onnx no-run --out new.onnx',\n"
+        "        'litert no-run --out new.tflite', 'saved-model no-run --out model --version 1',\n"
+        "        'onnx no-run --out taken.onnx', 'verify no-model', 'verify model --run no-run',\n"
+        "        'verify model --onnx gone.onnx'):\n"
+        "    assert main(command.split()) == 2, command"
+    )
+    assert loaded_after(script, ("tensorflow", "keras")) == []
 
 
 def test_the_newest_version_is_by_number(tmp_path):
