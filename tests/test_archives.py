@@ -1,4 +1,5 @@
 import gzip
+import os
 import stat
 import zipfile
 
@@ -155,6 +156,18 @@ def test_missing_empty_and_directory(tmp_path):
         _read(tmp_path / "empty.txt")
     with pytest.raises(DataError, match="is a directory"):
         _read(tmp_path)
+
+
+def test_a_pipe_is_refused_since_it_can_be_read_once_only():
+    reader, writer = os.pipe()
+    os.write(writer, b"a line\n")
+    os.close(writer)
+    try:
+        with pytest.raises(DataError, match="is a pipe or a device"):
+            _read(f"/dev/fd/{reader}")  # as a shell hands over <(command)
+        assert os.read(reader, 100) == b"a line\n"
+    finally:
+        os.close(reader)
 
 
 @pytest.mark.parametrize("kind", ["zip", "gz"])

@@ -61,10 +61,18 @@ def test_help_loads_nothing_heavy():
     assert loaded_after(script, ("tensorflow", "keras", "numpy", "matplotlib")) == []
 
 
-def test_a_folder_that_is_no_run_is_refused_before_tensorflow_loads(tmp_path):
+def test_what_is_not_there_is_told_before_tensorflow_loads(single, tmp_path):
+    there, gone = str(single), str(tmp_path / "gone")
+    commands = [
+        ["predict", gone, "a film"],
+        ["predict", there, "--file", gone],
+        ["encode", there, "--file", gone, "--output", f"{gone}.npy"],
+        ["similar", there, "a film", "--file", gone],
+    ]
     script = (
         "from dsa_keras.commands.main import main\n"
-        f"assert main(['predict', {str(tmp_path)!r}, 'a film']) == 2"
+        f"for command in {commands!r}:\n"
+        "    assert main(command) == 2, command"
     )
     assert loaded_after(script, ("tensorflow", "keras")) == []
 

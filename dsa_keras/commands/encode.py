@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dsa_keras.commands.cli import example, load_tensorflow
-from dsa_keras.commands.streams import in_chunks, read_lines, refuse_existing
+from dsa_keras.commands.streams import check_readable, in_chunks, read_lines, refuse_existing
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import written_aside
 from dsa_keras.progress import progress_bar
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> None:
             f"the output must end in .npy or .jsonl, got {args.output.name!r}", where="--output"
         )
     refuse_existing(args.output, args.force)
+    check_readable(args.file)
     load_tensorflow(args.run_dir)
     import dsa_keras
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from dsa_keras.commands.cli import example, load_tensorflow
 from dsa_keras.commands.streams import (
     CHUNK,
+    check_readable,
     in_chunks,
     read_lines,
     refuse_existing,
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
     if args.sentences and args.file:
         raise ConfigError("both sentences and --file are given", hint="Give one of them")
     refuse_existing(args.output, args.force)
+    check_readable(args.file)
     load_tensorflow(args.run_dir)
     import dsa_keras
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dsa_keras.commands.cli import example, load_tensorflow
-from dsa_keras.commands.streams import in_chunks, read_lines
+from dsa_keras.commands.streams import check_readable, in_chunks, read_lines
 from dsa_keras.errors import ConfigError
 from dsa_keras.progress import progress_bar
 
@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     """Keeps the best in a heap while the file goes by."""
     if args.top < 1:
         raise ConfigError(f"--top must be at least 1, got {args.top}")
+    check_readable(args.file)
     load_tensorflow(args.run_dir)
     import dsa_keras
 

@@ -37,6 +37,16 @@ def read_lines(path: str) -> Iterator[str]:
         raise DataError("there is no line to read", where=_name(path), hint="One sentence a line")
 
 
+def check_readable(path: str | None) -> None:
+    """Tells of a file that cannot be read before a model is loaded, which takes seconds.
+
+    Raises:
+        DataError: as `read_lines`.
+    """
+    if path is not None and path != "-":
+        next(read_lines(path))
+
+
 def split_pair(line: str, number: int, path: str) -> tuple[str, str]:
     """Two sentences of a line, separated by a tab."""
     parts = line.split("\t")

@@ -48,12 +48,19 @@ def check_file(path: str | os.PathLike[str]) -> Path:
     """Gives `path` if it is a readable file that is not empty.
 
     Raises:
-        DataError: if it is missing, a directory, empty or may not be read.
+        DataError: if it is missing, a directory, a pipe, empty or may not be read.
     """
     path = Path(path)
     try:
         if path.is_dir():
             raise DataError("is a directory", where=path, hint="Give the file itself")
+        if path.exists() and not path.is_file():
+            # Files are opened more than once; what was read of a pipe would be lost.
+            raise DataError(
+                "is a pipe or a device",
+                where=path,
+                hint="Give a file, or - and standard input to commands that read sentences",
+            )
         with path.open("rb") as file:
             if not file.read(1):
                 raise DataError("the file is empty", where=path, hint=_INCOMPLETE)
