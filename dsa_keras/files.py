@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import glob
 import json
@@ -20,6 +21,9 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The temporary name keeps the suffix of `path`, since some writers choose their format by it.
 
+    Raises:
+        OSError: with the name of `path`, if it is a folder or its folder cannot be written to.
+
     Example:
     ```python
     with written_aside("vectors.npy") as aside:
@@ -28,7 +32,15 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent
+        )
+    except OSError as error:
+        # The user knows the name of the file, not the one beside it.
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     os.close(handle)
     aside = Path(name)
     try:

@@ -46,6 +46,15 @@ def test_a_failing_writer_leaves_the_old_file(tmp_path, error):
     assert names(tmp_path) == ["model.json"]
 
 
+@pytest.mark.parametrize("name", ["folder", "n" * 254])
+def test_errors_name_the_file_and_not_the_one_beside_it(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match=f"{name}'$") as caught, written_aside(tmp_path / name):
+        pass
+    assert caught.value.filename == str(tmp_path / name)
+    assert names(tmp_path) == ["folder"]
+
+
 def test_what_cannot_be_json_leaves_the_old_file(tmp_path):
     path = tmp_path / "model.json"
     write_text(path, "old")
