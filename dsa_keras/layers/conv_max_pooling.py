@@ -113,9 +113,10 @@ class ConvMaxPooling(keras.layers.Layer):
 
     def _pool_packed(self, words: Any, form: PackedWords) -> Any:
         words = tf.reshape(words, [-1, words.shape[-1]])
+        lengths, places = form.lengths(), form.places_by_sentence()
         pooled = []
         for width, convolution in zip(self.widths, self._convolutions, strict=True):
-            seen, sentence = _windows(form, width)
+            seen, sentence = _windows(lengths, places, width)
             # After every word, one that has nothing to give.
             products = tf.pad(
                 words @ all_parts(tf.convert_to_tensor(convolution.kernel)), [[0, 1], [0, 0]]
@@ -145,16 +146,16 @@ class ConvMaxPooling(keras.layers.Layer):
         return {**super().get_config(), "widths": list(self.widths), "filters": self.filters}
 
 
-def _windows(form: PackedWords, width: int) -> tuple[Any, Any]:
+def _windows(lengths: Any, by_sentence: Any, width: int) -> tuple[Any, Any]:
     """The place that each part of each window sees, `(windows, width)`, and the window's sentence.
+
+    Lengths of the sentences and places by sentence are those of `PackedWords`.
 
     A sentence of n words has `n + width - 1` windows. Where a part sees no word, that is the place
     after all. There are as many windows as could be needed, so that XLA knows their number; those
     that are left over see nothing and are of no sentence, -1.
     """
-    places, sentences = tf.size(form.sentence), form.all_segments
-    ones = tf.ones_like(form.sentence)
-    lengths = tf.math.unsorted_segment_sum(ones, form.sentence, sentences)
+    places, sentences = tf.size(by_sentence), tf.size(lengths)
     windows = tf.where(lengths > 0, lengths + width - 1, 0)
     ends = tf.cumsum(windows)
     number = tf.range(places + sentences * (width - 1))
@@ -168,6 +169,5 @@ def _windows(form: PackedWords, width: int) -> tuple[Any, Any]:
         for values in (lengths, tf.cumsum(lengths, exclusive=True))
     )
     real = tf.expand_dims(needed, 1) & (position >= 0) & (position < length)
-    by_sentence = tf.argsort(tf.where(form.sentence < 0, sentences, form.sentence), stable=True)
     seen = tf.gather(by_sentence, tf.where(real, start + position, 0))
     return tf.where(real, seen, places), tf.where(needed, sentence, -1)

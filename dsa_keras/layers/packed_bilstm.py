@@ -178,11 +178,9 @@ class _Steps(NamedTuple):
 
 
 def _steps(form: PackedWords) -> _Steps:
-    place = form.places_by_sentence()
+    lengths = tf.cast(form.lengths(), tf.int64)
+    place = form.places_by_sentence()[: tf.reduce_sum(lengths)]
     sentence = tf.gather(form.sentence, place)
-    lengths = tf.math.unsorted_segment_sum(
-        tf.ones_like(place), sentence, tf.cast(form.all_segments, tf.int64)
-    )
     starts = tf.cumsum(lengths, exclusive=True)
     position = tf.range(tf.size(place, tf.int64)) - tf.gather(starts, sentence)
     longest_first = tf.argsort(lengths, direction="DESCENDING", stable=True)

@@ -106,10 +106,15 @@ class PackedWords:
             words.shape[1],
         )
 
+    def lengths(self) -> Any:
+        """How many words every sentence has, `(rows * segments,)`."""
+        ones = tf.ones_like(self.sentence)
+        return tf.math.unsorted_segment_sum(ones, self.sentence, self.all_segments)
+
     def places_by_sentence(self) -> Any:
-        """Where the words are in the flat rows, sentence by sentence, in their order."""
-        place = tf.where(self.sentence >= 0)[:, 0]
-        return tf.gather(place, tf.argsort(tf.gather(self.sentence, place), stable=True))
+        """All places of the flat rows: words, sentence by sentence in their order, then others."""
+        sentence = tf.where(self.sentence < 0, self.all_segments, self.sentence)
+        return tf.argsort(sentence, stable=True)
 
     def arrange(self, words: Any, num_attentions: int) -> Any:
         """`(rows, words, attentions * units)` to `(rows * words, attentions, units)`."""
