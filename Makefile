@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
+# Byte code is kept even where the environment says not to: compiling is a quarter of every start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-browser bench lint types pytest clean help
 

@@ -72,6 +72,7 @@ class SentenceModel:
         self._encoder = tf.function(
             lambda ids: encoder(ids, training=False),
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
+            autograph=False,
         )
 
         def probabilities(vectors: Any) -> Any:
@@ -81,7 +82,8 @@ class SentenceModel:
             return tf.nn.softmax(head(vectors, training=False))
 
         shape = [None, 2, self.dimension] if config.is_pair else [None, self.dimension]
-        self._head = tf.function(probabilities, input_signature=[tf.TensorSpec(shape, tf.float32)])
+        spec = tf.TensorSpec(shape, tf.float32)
+        self._head = tf.function(probabilities, input_signature=[spec], autograph=False)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -245,7 +245,7 @@ def _word_graph(operation: Callable[[Any], Any], tokenizer: str) -> Callable[[An
     """A graph that applies an operation to the words of sentences."""
     import tensorflow as tf
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def graph(texts: Any) -> Any:
         return operation(tokenize_tensor(texts, tokenizer)[:, :MAX_WORDS])
 

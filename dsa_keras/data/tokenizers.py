@@ -251,7 +251,7 @@ def _graph(tokenizer: str) -> Callable[[Any], tuple[Any, Any]]:
 
     _named(tokenizer)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def graph(texts: Any) -> tuple[Any, Any]:
         with tf.device("CPU"):
             words = tokenize_tensor(texts, tokenizer)

@@ -84,12 +84,13 @@ class TabledEncoder:
 
     def functions(self) -> tuple[Any, Any]:
         """`tables` and `encode` as graphs, for words and sentences of any number and length."""
-        make = tf.function(self.tables, input_signature=[tf.TensorSpec([None], tf.int32)])
+        ids = tf.TensorSpec([None], tf.int32)
+        make = tf.function(self.tables, input_signature=[ids], autograph=False)
         made = tf.nest.map_structure(
             tf.TensorSpec.from_tensor, make.get_concrete_function().structured_outputs
         )
-        ids = tf.TensorSpec([None, None], tf.int32)
-        return make, tf.function(self.encode, input_signature=[made, ids])
+        rows = tf.TensorSpec([None, None], tf.int32)
+        return make, tf.function(self.encode, input_signature=[made, rows], autograph=False)
 
     def encode(self, tables: WordTables, rows: Any) -> Any:
         """Vectors of padded sentences, given as rows of the tables: `(batch, words)`."""

@@ -42,7 +42,7 @@ class WeightAverage(keras.callbacks.Callback):
         if self.decay:
             self._update()
 
-    @tf.function
+    @tf.function(autograph=False)
     def _update(self) -> None:
         steps = tf.cast(self._optimizer.iterations.value, tf.float32)
         rest = 1.0 - tf.minimum(self.decay, (1.0 + steps) / (10.0 + steps))

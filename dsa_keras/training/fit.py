@@ -226,7 +226,11 @@ class _Fit:
 
     def _inference(self, model: keras.Model) -> Any:
         signature = [self.dev.element_spec[0]]
-        return tf.function(lambda inputs: model(inputs, training=False), input_signature=signature)
+        return tf.function(
+            lambda inputs: model(inputs, training=False),
+            input_signature=signature,
+            autograph=False,
+        )
 
     def _take_statistics(self) -> None:
         """Takes batch norm's statistics of averaged weights from training examples.
