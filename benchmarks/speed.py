@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import RESULTS, ROOT, processor, provenance
+from dsa_keras.commands.cli import load_tensorflow
 from dsa_keras.config import ModelConfig, Preset, preset
 from dsa_keras.data import load_dataset
 from dsa_keras.data.batches import Prepared, count_words, distinct, packed_batches, prepare
@@ -274,6 +275,7 @@ def main() -> None:
         options.batches, options.encode, options.repetitions = 10, 2000, 1
     elif options.data_dir is None:
         parser.error("--data-dir is missing (or use --short)")
+    load_tensorflow()
     for task in options.tasks:
         with tempfile.TemporaryDirectory() as folder:
             write_job(Path(folder), task, options.data_dir, options.batches, options.encode)
