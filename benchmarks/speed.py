@@ -7,10 +7,11 @@
 Single DSA with the paper's recipe, here and in `benchmarks.torch_dsa`, on the same batches with the
 same weights: logits are compared first and must agree within 1e-4. Every measurement is a process
 of its own (`benchmarks.speed_worker`); the kinds take turns, and medians are compared. A process
-goes through all its batches once before the clock starts. Training is compared with its bare matrix
-products twice: in processes of their own like everything else, and in turns within one process,
-where a slow minute of the machine slows both. Words are real words, padding does not count. PyTorch
-gets word ids; our `encode` starts from text.
+goes through all its batches once before the clock starts. Our training step is what Keras's `fit`
+calls for each batch, on batches at hand as PyTorch has them. Training is compared with its bare
+matrix products twice: in processes of their own like everything else, and in turns within one
+process, where a slow minute of the machine slows both. Words are real words, padding does not
+count. PyTorch gets word ids; our `encode` starts from text.
 """
 
 from __future__ import annotations

@@ -77,8 +77,9 @@ def padded_inputs(batch: dict[str, np.ndarray]) -> Any:
 
 
 def ours_training(job: Job, form: str) -> Callable[[], None]:
-    """Our training, a step with every batch."""
+    """Our training, a step with every batch: what `fit` calls for each, on batches at hand."""
     import keras
+    import tensorflow as tf
 
     from dsa_keras.config import preset
     from dsa_keras.models import pack_classifier
@@ -96,12 +97,24 @@ def ours_training(job: Job, form: str) -> Callable[[], None]:
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = build_optimizer(preset(job.settings["recipe"]).training)
     model.compile(optimizer, loss, jit_compile=False)
+    examples = [(feed, batch["labels"]) for feed, batch in zip(feeds, batches, strict=True)]
+    signature = tf.nest.map_structure(any_size, examples[0])
+    dataset = tf.data.Dataset.from_generator(lambda: examples, output_signature=signature)
+    dataset = dataset.cache().repeat()
+    model.fit(dataset, steps_per_epoch=len(examples), shuffle=False, verbose=0)
+    iterator = iter(dataset)
 
     def epoch() -> None:
-        for inputs, batch in zip(feeds, batches, strict=True):
-            model.train_on_batch(inputs, batch["labels"])
+        for _ in examples:
+            model.train_function(iterator)
 
     return epoch
+
+
+def any_size(array: np.ndarray) -> Any:
+    import tensorflow as tf
+
+    return tf.TensorSpec([None] * array.ndim, array.dtype)
 
 
 def ours_encode(job: Job) -> float:
