@@ -86,7 +86,9 @@ TABLES = (
     *sst("bilstm-self-attention", 1, 0.882, 0.504),
     *sst("bilstm", 1, 0.875, 0.495),
     *sst("cnn", 1, 0.872, 0.480),
-    *(Row("snli", name, epochs=6) for name in ("dsa-multiple", "dsa-single", "self-attention")),
+    Row("snli", "dsa-multiple", epochs=6),
+    # The two that are near each other get a second seed.
+    *(Row("snli", name, seeds=2, epochs=6) for name in ("dsa-single", "self-attention")),
 )
 
 CHANGES: tuple[tuple[str, ...], ...] = (
