@@ -1,37 +1,6 @@
-"""Functional Keras models of the paper, built from a `ModelConfig`."""
+"""Functional Keras models: words, an encoder, an objective, as a `ModelConfig` asks for them."""
 
-from dsa_keras.config import (
-    ENCODERS,
-    PAPER_TASKS,
-    ModelConfig,
-    Preset,
-    TrainingConfig,
-    preset,
-)
-from dsa_keras.models.classifiers import (
-    build_classifier,
-    build_pair_classifier,
-    head_features,
-    pack_classifier,
-)
-from dsa_keras.models.encoders import assign_vectors, build_encoder, pack_encoder, trace_encoder
-from dsa_keras.models.word_tables import TabledEncoder, has_word_tables
+from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
+from dsa_keras.models.network import Network
 
-__all__ = [
-    "ENCODERS",
-    "PAPER_TASKS",
-    "ModelConfig",
-    "Preset",
-    "TabledEncoder",
-    "TrainingConfig",
-    "assign_vectors",
-    "build_classifier",
-    "build_encoder",
-    "build_pair_classifier",
-    "has_word_tables",
-    "head_features",
-    "pack_classifier",
-    "pack_encoder",
-    "preset",
-    "trace_encoder",
-]
+__all__ = ["ModelConfig", "Network", "Recipe", "TrainingConfig"]

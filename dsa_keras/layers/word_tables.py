@@ -11,15 +11,14 @@ up to the order of additions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from dsa_keras.layers import DenseConvBlock
 from dsa_keras.layers.compression import unit_vectors
 from dsa_keras.layers.convolution import added_parts, all_parts, places_seen
-from dsa_keras.models.encoders import ATTENTION
 
 
 class WordTables(NamedTuple):
@@ -38,48 +37,55 @@ class WordTables(NamedTuple):
     dense_kernel: Any
 
 
-def has_word_tables(encoder: keras.Model) -> bool:
-    """Whether `TabledEncoder` can take this encoder: it must have the paper's dense blocks."""
-    return any(isinstance(layer, DenseConvBlock) for layer in encoder.layers)
-
-
 class TabledEncoder:
-    """An encoder from `build_encoder`, for inference on many sentences.
+    """The layers of an encoder with dense blocks, for inference on many sentences.
 
     It reads the weights when tables are made, and holds no weight of its own.
 
+    Args:
+        embedding: the `WordEmbedding`.
+        blocks: the `DenseConvBlock` layers.
+        compression: the `WordCompression`.
+        attention: what follows it.
+
     Example:
 
-    >>> encoder = build_encoder(preset("sst2").model.replace(vocabulary_size=1000))
-    >>> tabled = TabledEncoder(encoder)
+    >>> network = Network(preset("sst2").model.replace(vocabulary_size=1000))
+    >>> tabled = network.word_tables()
     >>> tables = tabled.tables(np.array([0, 5, 7]))   # row 0 is padding
     >>> tabled.encode(tables, np.array([[1, 2, 2, 0]])).shape
     TensorShape([1, 600])
     """
 
-    def __init__(self, encoder: keras.Model) -> None:
-        layers = {layer.name: layer for layer in encoder.layers}
-        self._embedding, self._attention = layers["embedding"], layers[ATTENTION]
-        self._blocks = [one for one in layers.values() if isinstance(one, DenseConvBlock)]
-        self._compression = layers["compression"]
+    def __init__(
+        self,
+        embedding: keras.Layer,
+        blocks: Sequence[keras.Layer],
+        compression: keras.Layer,
+        attention: keras.Layer,
+    ) -> None:
+        self._embedding, self._blocks = embedding, list(blocks)
+        self._compression, self._attention = compression, attention
 
     def tables(self, word_ids: Any) -> WordTables:
         """The tables of distinct words, of which the first must be padding (0)."""
         ids = tf.cast(tf.expand_dims(word_ids, 0), tf.int32)
         mask = ids != 0
         x0 = self._embedding(ids, training=False)
-        of_x0 = self._compression.h.kernel
-        known, rest, products, kernels = tf.zeros([]), [], [], []
+        # Under mixed precision words are of the compute dtype, weights are not.
+        of_x0 = tf.cast(self._compression.h.kernel, x0.dtype)
+        known, rest, products, kernels = tf.zeros([], x0.dtype), [], [], []
         for block in self._blocks:
             first = block.first_filters
             x1 = block.h[0](x0, mask=mask, training=False)[0]
-            products.append([x1 @ all_parts(h.kernel[:, -first:]) for h in block.h[1:]])
-            kernels.append([all_parts(h.kernel[:, :-first]) for h in block.h[1:]])
+            dense_kernels = [tf.cast(h.kernel, x0.dtype) for h in block.h[1:]]
+            products.append([x1 @ all_parts(kernel[:, -first:]) for kernel in dense_kernels])
+            kernels.append([all_parts(kernel[:, :-first]) for kernel in dense_kernels])
             size = block.num_layers * block.filters
             dense, of_x1, of_x0 = tf.split(of_x0, [size, first, -1])
             rest.append(dense)
             known += x1 @ of_x1
-        known += x0[0] @ of_x0 + self._compression.h.bias
+        known += x0[0] @ of_x0 + tf.cast(self._compression.h.bias, x0.dtype)
         return WordTables(known, products, kernels, tf.concat(rest, 0))
 
     def functions(self) -> tuple[Any, Any]:
@@ -111,7 +117,8 @@ class TabledEncoder:
                     new = added_parts(known, tf.gather(words, seen))
                 else:
                     new = added_parts(tf.gather(known, words) + x @ kernel, seen)
-                new = tf.nn.leaky_relu(tf.nn.bias_add(new, h.bias), block.negative_slope) * real
+                bias = tf.cast(h.bias, new.dtype)
+                new = tf.nn.leaky_relu(tf.nn.bias_add(new, bias), block.negative_slope) * real
                 x = new if x is None else tf.concat([new, x], axis=-1)
             features.append(x)
         compressed = tf.concat(features, axis=-1) @ tables.dense_kernel

@@ -1,0 +1,143 @@
+"""Registries: encoders, objectives and data sets by name.
+
+Each of ours is one file in the folder of its kind, which registers itself when it is imported; the
+registry imports the folder when it is first asked. A file of a user's own registers itself in the
+same way and is reached by three doors: the user imports it; a command is given `package.module:Name`
+or `--import package.module`; or an installed package names it as an entry point of the group
+`dsa_keras.encoders` (`.objectives`, `.datasets`). A name in a run folder never imports anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from dsa_keras.errors import ConfigError, nearest
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Things of one kind by name.
+
+    Args:
+        kind: what to call one in messages, such as `"encoder"`.
+        package: the package whose modules register ours; also the group of entry points.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind, self.package = kind, package
+        self._found: dict[str, T] = {}
+        self._complete = False
+
+    def add(self, name: str, thing: T) -> T:
+        """Registers a thing.
+
+        Raises:
+            ConfigError: if the name is taken by something else, or is no name.
+        """
+        if not name or ":" in name or name != name.strip():
+            raise ConfigError(f"{name!r} cannot be the name of an {self.kind}")
+        known = self._found.get(name)
+        if known is not None and not _same(known, thing):
+            raise ConfigError(
+                f"there is an {self.kind} {name!r} already", hint="Register it under another name"
+            )
+        self._found[name] = thing
+        return thing
+
+    def get(self, name: str) -> T:
+        """The thing of this name, or the one that `package.module:Name` names.
+
+        Raises:
+            ConfigError: if there is none.
+        """
+        if ":" in name:
+            return self._imported(name)
+        self._load()
+        if name not in self._found:
+            self._load_entry_point(name)
+        if name not in self._found:
+            raise ConfigError(
+                f"unknown {self.kind} {name!r}",
+                hint=f"{nearest(name, self.names())}. For one of your own give package.module:Name, "
+                "or --import package.module",
+            )
+        return self._found[name]
+
+    def names(self) -> tuple[str, ...]:
+        """All names that are registered now, sorted."""
+        self._load()
+        return tuple(sorted(self._found))
+
+    def __iter__(self) -> Iterator[T]:
+        return iter([self._found[name] for name in self.names()])
+
+    def _load(self) -> None:
+        """Imports the modules of our own package, each of which registers itself."""
+        if self._complete:
+            return
+        self._complete = True
+        for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+            importlib.import_module(f"{self.package}.{module.name}")
+
+    def _load_entry_point(self, name: str) -> None:
+        for entry in entry_points(group=self.package, name=name):
+            thing = entry.load()
+            if name not in self._found:
+                self.add(name, thing)
+
+    def _imported(self, reference: str) -> T:
+        module_name, _, attribute = reference.partition(":")
+        thing = getattr(import_module(module_name), attribute, None)
+        if thing is None:
+            raise ConfigError(f"there is no {attribute!r} in {module_name}", where=reference)
+        if not any(thing is known for known in self._found.values()):
+            raise ConfigError(
+                f"it is not registered as an {self.kind}",
+                where=reference,
+                hint=f"Decorate it with @register_{self.kind.replace(' ', '_')}",
+            )
+        return thing
+
+
+def register(registry: Registry[Any], name: str) -> Callable[[Any], Any]:
+    """A decorator that registers a class under a name, which becomes its `name`."""
+
+    def decorate(thing: Any) -> Any:
+        thing.name = name
+        return registry.add(name, thing)
+
+    return decorate
+
+
+def import_module(name: str) -> Any:
+    """Imports a module that the user named, from the current folder too.
+
+    Raises:
+        ConfigError: if it cannot be imported.
+    """
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            f"cannot be imported ({error})",
+            where=name,
+            hint="Give the name of a module, such as my_package.my_module",
+        ) from None
+
+
+def _same(known: Any, thing: Any) -> bool:
+    """Whether a module that is imported again registers what it registered before."""
+    if known is thing:
+        return True
+    return (known.__module__, known.__qualname__) == (
+        getattr(thing, "__module__", None),
+        getattr(thing, "__qualname__", None),
+    )
