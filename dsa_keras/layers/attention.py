@@ -7,10 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from dsa_keras.layers.call_forms import PackedWords, PaddedWords, call_form
 from dsa_keras.layers.checks import positive_integer, words_shape, zero_masked
 from dsa_keras.layers.convolution import WordProduct
 from dsa_keras.layers.initializers import HeDropout
-from dsa_keras.layers.words import PackedWords, PaddedWords, words_form
 
 
 class AttentionLayer(keras.layers.Layer):
@@ -50,7 +50,7 @@ class AttentionLayer(keras.layers.Layer):
     ) -> tuple[Any, PaddedWords | PackedWords]:
         """Checks the call arguments; the words, finite where there is none, and their form."""
         words_shape(self, words.shape)
-        form = words_form(words, mask, segment_ids, num_segments)
+        form = call_form(words, mask, segment_ids, num_segments)
         return (words if self.finite_inputs else zero_masked(words, form.flags)), form
 
     def joined(self, form: PaddedWords | PackedWords, vectors: Any) -> Any:
