@@ -24,6 +24,7 @@ from dsa_keras.layers import (
     WordCompression,
     WordEmbedding,
 )
+from dsa_keras.layers.masked_words import trust_masked_words
 
 ATTENTION = "attention"
 """Name of the attention layer in encoders that have one."""
@@ -113,28 +114,30 @@ def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
     if config.encoder in ("dsa-single", "dsa-multiple", "self-attention"):
         initializer = HeDropout(config.dropout, config.initial_scale)
         layers += [
-            DenseConvBlock(
-                kernel_size,
-                filters=config.filters,
-                first_filters=config.first_filters,
-                num_layers=config.num_dense_layers,
-                dropout=config.dropout,
-                kernel_initializer=initializer.clone(),
-                finite_inputs=True,
-                name=f"dense_conv_{number}",
+            trust_masked_words(
+                DenseConvBlock(
+                    kernel_size,
+                    filters=config.filters,
+                    first_filters=config.first_filters,
+                    num_layers=config.num_dense_layers,
+                    dropout=config.dropout,
+                    kernel_initializer=initializer.clone(),
+                    name=f"dense_conv_{number}",
+                )
             )
             for number, kernel_size in enumerate(config.kernel_sizes, start=1)
         ]
         layers.append(
-            WordCompression(
-                config.compressed_units,
-                dropout=config.dropout,
-                kernel_initializer=initializer.clone(),
-                finite_inputs=True,
-                name="compression",
+            trust_masked_words(
+                WordCompression(
+                    config.compressed_units,
+                    dropout=config.dropout,
+                    kernel_initializer=initializer.clone(),
+                    name="compression",
+                )
             )
         )
-        layers.append(_attention(config))
+        layers.append(trust_masked_words(_attention(config)))
     elif config.encoder == "cnn":
         layers.append(ConvMaxPooling(config.cnn_widths, config.cnn_filters, name="pooling"))
     else:
@@ -142,28 +145,19 @@ def _layers(config: ModelConfig) -> dict[str, keras.Layer]:
         lstm = keras.layers.LSTM(config.lstm_units, return_sequences=attends, name="lstm")
         layers.append(keras.layers.Bidirectional(lstm, name="bilstm"))
         if attends:
-            layers.append(
-                SelfAttention(
-                    2 * config.lstm_units, project=False, finite_inputs=True, name=ATTENTION
-                )
-            )
+            attention = SelfAttention(2 * config.lstm_units, project=False, name=ATTENTION)
+            layers.append(trust_masked_words(attention))
     return {layer.name: layer for layer in layers}
 
 
 def _attention(config: ModelConfig) -> keras.Layer:
     if config.encoder == "self-attention":
-        return SelfAttention(
-            config.units,
-            num_attentions=config.num_attentions,
-            finite_inputs=True,
-            name=ATTENTION,
-        )
+        return SelfAttention(config.units, num_attentions=config.num_attentions, name=ATTENTION)
     return DynamicSelfAttention(
         config.units,
         num_attentions=config.num_attentions,
         num_iterations=config.num_iterations,
         stop_routing_gradient=config.stop_routing_gradient,
-        finite_inputs=True,
         name=ATTENTION,
     )
 
