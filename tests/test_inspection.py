@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def untrained(split, encoder, **changes):
     from dsa_keras.sentence_model import SentenceModel
     from dsa_keras.training.run import RunConfig
 
-    words = Vocabulary.build(text.split() for text in split.texts)
+    words = Vocabulary.from_counts(Counter(" ".join(split.texts).split()))
     network = preset("sst2", encoder).model.replace(**{**SMALL, **changes})
     network = network.replace(vocabulary_size=len(words))
     training = TrainingConfig(tokenizer="whitespace")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+
 import keras
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import tensorflow as tf
 from layer_checks import check_layer, check_masks
 
 from dsa_keras import layers
+from dsa_keras.config import ModelConfig
 from dsa_keras.layers import (
     ConvMaxPooling,
     DenseConvBlock,
@@ -27,6 +31,8 @@ from dsa_keras.layers import (
 )
 from dsa_keras.layers.composite import CompositeFunction
 from dsa_keras.layers.convolution import WordProduct
+from dsa_keras.layers.masked_words import MaskedWordsLayer, trust_masked_words
+from dsa_keras.models import build_encoder
 
 RANDOM = np.random.default_rng(0)
 WORDS = RANDOM.normal(size=(3, 6, 4)).astype("float32")
@@ -434,18 +440,78 @@ def test_packed_bilstm_and_its_gradient_are_those_of_keras(of_words, run):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: DynamicSelfAttention(3, finite_inputs=True),
-        lambda: SelfAttention(3, finite_inputs=True),
-        lambda: DenseConvBlock(3, filters=2, first_filters=3, finite_inputs=True),
-        lambda: WordCompression(3, finite_inputs=True),
-    ],
-)
-def test_masked_words_that_are_known_to_be_finite_are_hidden_without_setting_them_to_zero(make):
-    assert make().get_config()["finite_inputs"]
-    check_masks(make, WORDS, {}, garbage=(7.0, -1e15))
+HIDING = {
+    "dsa": lambda: DynamicSelfAttention(3),
+    "self-attention": lambda: SelfAttention(3),
+    "dense-conv-block": lambda: DenseConvBlock(3, filters=2, first_filters=3),
+    "compression": lambda: WordCompression(3),
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_trusted_masked_words_are_hidden_without_being_set_to_zero(name):
+    # The values of masked words have no effect as long as they are finite; NaN would spread, which
+    # shows that no pass over the words was made.
+    check_masks(lambda: trust_masked_words(HIDING[name]()), WORDS, {}, garbage=(7.0, -1e15))
+    layer = HIDING[name]()
+    mask = np.array([[1, 1, 0, 1, 1, 0]] * 3, bool)
+    dirty = np.where(mask[..., np.newaxis], WORDS, np.float32(np.nan))
+    assert np.isfinite(layer(dirty, mask=mask)).all()
+    assert not np.isfinite(trust_masked_words(layer)(dirty, mask=mask)).all()
+
+
+@pytest.mark.parametrize("name", HIDING)
+@pytest.mark.parametrize("packed", [False, True])
+def test_trust_changes_no_bit_for_masked_words_that_are_zero(name, packed):
+    layer = HIDING[name]()
+    mask = np.array([[1, 1, 0, 1, 1, 0]] * 3, bool)
+    zeroed = np.where(mask[..., np.newaxis], WORDS, np.float32(0))
+    arguments = {"mask": mask}
+    if packed and name != "compression":
+        arguments["segment_ids"] = SEGMENTS
+    expected = layer(zeroed, **arguments)
+    np.testing.assert_array_equal(trust_masked_words(layer)(zeroed, **arguments), expected)
+
+
+@pytest.mark.parametrize("encoder", ["dsa-single", "self-attention", "bilstm-self-attention"])
+def test_encoders_spend_no_pass_on_masked_words(encoder):
+    config = ModelConfig(encoder=encoder, vocabulary_size=5, embedding_dim=4, lstm_units=3)
+    hiding = [one for one in build_encoder(config).layers if isinstance(one, MaskedWordsLayer)]
+    assert hiding
+    for layer in hiding:
+        # Among the inputs of a layer there is the mask.
+        fed = [one.shape for one in keras.tree.flatten(layer.input) if len(one.shape) == 3]
+        features = sum(shape[-1] for shape in fed)
+        words = np.full((1, 2, features), np.nan, "float32")
+        assert np.isnan(layer(words, mask=np.zeros((1, 2), bool))).any(), layer.name
+
+
+def test_only_layers_that_hide_words_can_trust_them():
+    with pytest.raises(ValueError, match="`layer` must be a layer that sets masked words to zero"):
+        trust_masked_words(keras.layers.Dense(2))
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_files_of_when_trust_was_an_argument_still_load(name, tmp_path):
+    layer = HIDING[name]()
+    words = keras.Input((None, 4))
+    model = keras.Model(words, layer(words))
+    expected = model(WORDS)
+    assert "finite_inputs" not in layer.get_config()
+    model.save(tmp_path / "new.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "new.keras") as new,
+        zipfile.ZipFile(tmp_path / "old.keras", "w") as old,
+    ):
+        for member in new.namelist():
+            content = new.read(member)
+            if member == "config.json":
+                config = json.loads(content)
+                (own,) = (one for one in config["config"]["layers"] if one["name"] == layer.name)
+                own["config"]["finite_inputs"] = True
+                content = json.dumps(config).encode()
+            old.writestr(member, content)
+    np.testing.assert_array_equal(keras.models.load_model(tmp_path / "old.keras")(WORDS), expected)
 
 
 def test_packed_bilstm_leaves_out_masked_words():

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa_keras.data.checks import MAX_WORDS
 from dsa_keras.data.registry import load_dataset
 from dsa_keras.data.sst import LAYOUT, parse_tree
+from dsa_keras.data.text_files import MAX_WORDS
 from dsa_keras.errors import ConfigError, DataError
 
 TRAIN = [

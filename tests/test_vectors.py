@@ -1,5 +1,4 @@
 import gzip
-import os
 import zipfile
 
 import numpy as np
@@ -162,12 +161,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_rows_stop_the_load_or_are_counted(tmp_path, file, name):
+def test_bad_rows_stop_the_load_or_are_counted(file, name):
     row, problem = BAD[name]
     path = file(b"a 1.0 2.0 3.0\n" * 3 + row + b"last 1.0 2.0 3.0\n")
     with pytest.raises(DataError, match=rf"vectors\.txt, line 4: .*{problem}"):
-        _load(path, ["a", "want", "last"], cache_dir=tmp_path / "cache")
-    assert not (tmp_path / "cache").exists()
+        _load(path, ["a", "want", "last"])
     vectors = _load(path, ["a", "want", "last"], on_bad_rows="skip")
     assert vectors.found.tolist() == [True, False, True]
     assert "1 bad rows skipped" in vectors.report
@@ -206,12 +204,11 @@ def test_missing_file_and_directory(tmp_path, file):
         _load(tmp_path, ["film"])
 
 
-def test_truncated_archive_leaves_nothing(tmp_path, file):
+def test_truncated_archive(file):
     data = gzip.compress(ROWS.encode() * 1000)
     path = file(data[: len(data) // 2], "vectors.txt.gz")
     with pytest.raises(DataError, match=r"vectors\.txt\.gz: .*truncated"):
-        _load(path, ["film"], cache_dir=tmp_path / "cache")
-    assert not (tmp_path / "cache").exists()
+        _load(path, ["film"])
 
 
 def test_dimensions_must_agree(file):
@@ -229,73 +226,6 @@ def test_wrong_options(file):
         _load(file(), ["film"], oov_range=-1)
     with pytest.raises(ConfigError, match="no vector file"):
         _load([], ["film"])
-
-
-def _same(one, other):
-    np.testing.assert_array_equal(one.matrix, other.matrix)
-    np.testing.assert_array_equal(one.found, other.found)
-    assert (one.coverage, one.report) == (other.coverage, other.report)
-
-
-def _poison(cache):
-    """Puts another matrix in the only cache entry, to see whether the entry is used."""
-    (entry,) = cache.iterdir()
-    with np.load(entry) as parts:
-        arrays = dict(parts)
-    arrays["matrix"] = np.full_like(arrays["matrix"], 42)
-    np.savez(entry, **arrays)
-
-
-def test_cache_is_used_when_all_is_the_same(tmp_path, file):
-    path, cache = file(), tmp_path / "cache"
-    first = _load(path, ["film", "Nope"], cache_dir=cache)
-    _same(_load(path, ["film", "Nope"], cache_dir=cache), first)
-    _poison(cache)
-    assert (_load(path, ["film", "Nope"], cache_dir=cache).matrix == 42).all()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"seed": 1}, {"oov_range": 0.1}, {"on_bad_rows": "skip"}, {"words": ["filmN", "ope"]}],
-)
-def test_cache_is_not_used_for_another_question(tmp_path, file, change):
-    path, cache = file(), tmp_path / "cache"
-    _load(path, ["film", "Nope"], cache_dir=cache)
-    _poison(cache)
-    change = {"words": ["film", "Nope"], **change}
-    _same(_load(path, cache_dir=cache, **change), _load(path, **change))
-
-
-def test_cache_is_not_used_for_a_changed_file(tmp_path, file):
-    path, cache = file(), tmp_path / "cache"
-    before = path.stat().st_mtime_ns
-    _load(path, ["film"], cache_dir=cache)
-    file(ROWS.replace("1.5", "1.6"))
-    os.utime(path, ns=(before, before))
-    assert _load(path, ["film"], cache_dir=cache).matrix[0, 0] == np.float32(1.6)
-
-
-def test_cache_is_not_used_for_a_file_written_again(tmp_path, file):
-    path, cache = file(), tmp_path / "cache"
-    _load(path, ["film"], cache_dir=cache)
-    _poison(cache)
-    os.utime(path, ns=(0, 0))
-    _same(_load(path, ["film"], cache_dir=cache), _load(path, ["film"]))
-
-
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "garbage"])
-def test_a_damaged_cache_entry_is_made_again(tmp_path, file, damage):
-    path, cache = file(), tmp_path / "cache"
-    first = _load(path, ["film", "Nope"], cache_dir=cache)
-    (entry,) = cache.iterdir()
-    data = bytearray(entry.read_bytes())
-    position = data.index(first.matrix.tobytes())
-    data[position] ^= 1
-    broken = {"truncated": data[:-100], "flipped": data, "empty": b"", "garbage": b"x" * 500}
-    entry.write_bytes(broken[damage])
-    _same(_load(path, ["film", "Nope"], cache_dir=cache), first)
-    with np.load(entry) as parts:
-        np.testing.assert_array_equal(parts["matrix"], first.matrix)
 
 
 NUMBERS = st.from_regex(r"-?[0-9]{1,8}\.[0-9]{1,7}", fullmatch=True)

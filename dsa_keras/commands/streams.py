@@ -91,9 +91,9 @@ def refuse_existing(path: Path | None, force: bool) -> None:
 
 def _numbered(path: str) -> Iterator[tuple[int, str]]:
     if path != "-":
-        from dsa_keras.data.checks import Source
+        from dsa_keras.data.text_files import TextFile
 
-        yield from Source(Path(path)).lines()
+        yield from TextFile(Path(path)).lines()
         return
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         if number == 1:

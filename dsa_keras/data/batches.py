@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.data.checks import MAX_WORDS
 from dsa_keras.data.dataset import Split, Text
+from dsa_keras.data.text_files import MAX_WORDS
 from dsa_keras.data.tokenizers import tokenize_tensor, utf8
 from dsa_keras.data.vocabulary import Vocabulary
 from dsa_keras.progress import progress_bar

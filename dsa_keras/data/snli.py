@@ -11,16 +11,16 @@ import logging
 import os
 from collections.abc import Iterator
 
-from dsa_keras.data.checks import (
+from dsa_keras.data.dataset import Dataset, Split
+from dsa_keras.data.text_files import (
     BadRows,
     Layout,
-    Source,
+    TextFile,
     encoding_problem,
     finished_split,
     json_object,
     text_problem,
 )
-from dsa_keras.data.dataset import Dataset, Split
 from dsa_keras.errors import DataError
 
 CLASS_NAMES = ("entailment", "neutral", "contradiction")
@@ -62,7 +62,7 @@ def load_snli(
     return Dataset("snli", splits, CLASS_NAMES, skipped)
 
 
-def _read_split(source: Source, bad: BadRows) -> Split:
+def _read_split(source: TextFile, bad: BadRows) -> Split:
     to_class = {name: index for index, name in enumerate(CLASS_NAMES)}
     texts: list[str | tuple[str, str]] = []
     labels: list[int] = []
@@ -90,7 +90,7 @@ def _read_split(source: Source, bad: BadRows) -> Split:
     return finished_split(texts, labels, source, bad)
 
 
-def _jsonl_rows(source: Source, bad: BadRows) -> Iterator[_Row]:
+def _jsonl_rows(source: TextFile, bad: BadRows) -> Iterator[_Row]:
     for number, line in source.lines():
         if not line.strip():
             continue
@@ -105,7 +105,7 @@ def _jsonl_rows(source: Source, bad: BadRows) -> Iterator[_Row]:
         yield number, row["gold_label"], row["sentence1"], row["sentence2"]
 
 
-def _txt_rows(source: Source, bad: BadRows) -> Iterator[_Row]:
+def _txt_rows(source: TextFile, bad: BadRows) -> Iterator[_Row]:
     lines = source.lines()
     header = next(lines)[1].rstrip("\r\n").split("\t")
     if missing := [column for column in COLUMNS if column not in header]:

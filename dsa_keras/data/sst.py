@@ -21,8 +21,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from dsa_keras.data.checks import BadRows, Layout, Source, finished_split, text_problem
 from dsa_keras.data.dataset import Dataset, Split
+from dsa_keras.data.text_files import BadRows, Layout, TextFile, finished_split, text_problem
 
 CLASS_NAMES = {
     "sst2": ("negative", "positive"),
@@ -122,7 +122,7 @@ def _unescape(word: str) -> str:
     return word if word.isascii() else " ".join(word.split())
 
 
-def _trees(source: Source, bad: BadRows) -> Iterator[list[tuple[int, str]]]:
+def _trees(source: TextFile, bad: BadRows) -> Iterator[list[tuple[int, str]]]:
     for number, line in source.lines():
         if not line.strip():
             continue
@@ -137,7 +137,7 @@ def _trees(source: Source, bad: BadRows) -> Iterator[list[tuple[int, str]]]:
         yield tree
 
 
-def _read_split(name: str, source: Source, bad: BadRows, *, phrases: bool) -> Split:
+def _read_split(name: str, source: TextFile, bad: BadRows, *, phrases: bool) -> Split:
     to_class = _BINARY_LABELS if name == "sst2" else _FINE_LABELS
     texts: list[str] = []
     labels: list[int] = []

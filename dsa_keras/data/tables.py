@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from dsa_keras.data.archives import list_members
-from dsa_keras.data.checks import BadRows, Source, finished_split, json_object, text_problem
 from dsa_keras.data.dataset import Dataset, Split, Text
 from dsa_keras.data.fractions import DEFAULT_FRACTIONS, SPLITS, checked_fractions, stratified
+from dsa_keras.data.text_files import BadRows, TextFile, finished_split, json_object, text_problem
 from dsa_keras.errors import ConfigError, DataError, nearest
 
 FORMATS = (".csv", ".tsv", ".jsonl")
@@ -148,7 +148,7 @@ def load_tables(
 
 
 def _dataset(
-    rows: dict[str, list[Row]], sources: dict[str, Source], bad: dict[str, BadRows]
+    rows: dict[str, list[Row]], sources: dict[str, TextFile], bad: dict[str, BadRows]
 ) -> Dataset:
     class_names = sorted_names({row.label for row in rows["train"]})
     to_class = {name: index for index, name in enumerate(class_names)}
@@ -181,10 +181,10 @@ def sorted_names(names: set[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (values[name], name)))
 
 
-def _source(path: Path) -> Source:
+def _source(path: Path) -> TextFile:
     """The file to read; for a zip archive, its one member with a known suffix."""
     if path.suffix != ".zip":
-        source = Source(path)
+        source = TextFile(path)
         if not source.name.endswith(FORMATS):
             raise DataError(
                 "unknown format",
@@ -199,10 +199,10 @@ def _source(path: Path) -> Source:
             where=path,
             hint=f"It must hold one file that ends in {', '.join(FORMATS)}.",
         )
-    return Source(path, members[0])
+    return TextFile(path, members[0])
 
 
-def _read(source: Source, columns: Columns, bad: BadRows) -> list[Row]:
+def _read(source: TextFile, columns: Columns, bad: BadRows) -> list[Row]:
     if source.name.endswith(".jsonl"):
         records = _json_records(source, columns, bad)
     else:
@@ -249,7 +249,7 @@ def _label_name(value: object) -> str | None:
 
 
 def _json_records(
-    source: Source, columns: Columns, bad: BadRows
+    source: TextFile, columns: Columns, bad: BadRows
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in source.lines():
         if not line.strip():
@@ -266,7 +266,7 @@ def _json_records(
 
 
 def _table_records(
-    source: Source, columns: Columns, bad: BadRows
+    source: TextFile, columns: Columns, bad: BadRows
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows under their header; a record may span lines, and is named by its first."""
     is_tsv = source.name.endswith(".tsv")

@@ -9,13 +9,10 @@ alone, so a vocabulary can grow without moving the vectors of its earlier words.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -24,11 +21,8 @@ from dsa_keras.data.archives import check_file
 from dsa_keras.data.vector_file import VectorFile
 from dsa_keras.data.vocabulary import PADDING, UNKNOWN
 from dsa_keras.errors import ConfigError, DataError
-from dsa_keras.files import written_aside
 
-_CACHE_VERSION = 1
 _NOT_FOUND, _LOWER_CASED, _AS_WRITTEN = range(3)
-_SAMPLE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +54,6 @@ def load_vectors(
     dimension: int | None = None,
     oov_range: float = 0.05,
     seed: int = 0,
-    cache_dir: str | os.PathLike[str] | None = None,
     on_bad_rows: Literal["error", "skip"] = "error",
     show_progress: bool = True,
 ) -> WordVectors:
@@ -75,8 +68,6 @@ def load_vectors(
         oov_range: bound of the uniform draw for words in no file; the paper has 0.005 for SNLI and
             0.05 for SST.
         seed: seed of that draw.
-        cache_dir: folder to keep results in, to be read from there when files, words and options
-            are the same; None keeps none.
         on_bad_rows: "error" stops at the first bad row, "skip" leaves bad rows out and counts them
             in the report.
         show_progress: whether to show a progress bar on a terminal.
@@ -101,28 +92,11 @@ def load_vectors(
                 f"{problem}{files[0].dimension}", where=file.path, hint="Use files of one dimension"
             )
 
-    cache = None
-    if cache_dir is not None:
-        options = [files[0].dimension, oov_range, seed, on_bad_rows]
-        cache = Path(cache_dir) / f"vectors-{_cache_key(files, words, options)}.npz"
-        if (cached := _read_cache(cache, len(words), files[0].dimension)) is not None:
-            return cached
-
     matrix, how, notes = _search(files, words, show_progress)
     for row in np.flatnonzero(how == _NOT_FOUND).tolist():
         if words[row] != PADDING:
             matrix[row] = _drawn(words[row], seed, oov_range, files[0].dimension)
-    vectors = _result(words, matrix, how, notes)
-    if cache is not None:
-        with written_aside(cache) as aside:
-            np.savez(
-                aside,
-                matrix=vectors.matrix,
-                found=vectors.found,
-                coverage=np.array(vectors.coverage),
-                report=np.array(vectors.report),
-            )
-    return vectors
+    return _result(words, matrix, how, notes)
 
 
 def _search(
@@ -174,32 +148,3 @@ def _drawn(word: str, seed: int, bound: float, dimension: int) -> np.ndarray:
     stream = hashlib.shake_128(f"{seed}\n".encode() + _encoded(word)).digest(4 * dimension)
     unit = (np.frombuffer(stream, "<u4") + 0.5) / 2**32
     return (bound * (2.0 * unit - 1.0)).astype(np.float32)
-
-
-def _cache_key(files: list[VectorFile], words: Sequence[str], options: Sequence[object]) -> str:
-    key = hashlib.sha256(json.dumps([_CACHE_VERSION, *options]).encode())
-    for file in files:
-        status = file.path.stat()
-        key.update(f"\n{file.path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-        with file.path.open("rb") as stream:
-            for offset in (0, status.st_size // 2, max(0, status.st_size - _SAMPLE)):
-                stream.seek(offset)
-                key.update(stream.read(_SAMPLE))
-    for word in words:
-        encoded = _encoded(word)
-        key.update(len(encoded).to_bytes(4, "little") + encoded)
-    return key.hexdigest()[:32]
-
-
-def _read_cache(path: Path, rows: int, dimension: int) -> WordVectors | None:
-    """What the cache has; None if it has nothing or a damaged entry, which is made again."""
-    try:
-        # np.load does not close a file that it was given by name and cannot read.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
-            matrix, found = parts["matrix"], parts["found"]
-            coverage, report = float(parts["coverage"]), str(parts["report"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-    if matrix.shape != (rows, dimension) or matrix.dtype != np.float32 or found.shape != (rows,):
-        return None
-    return WordVectors(matrix, found, coverage, report)

@@ -9,10 +9,8 @@ unknown word like any other, never padding.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -43,7 +41,7 @@ class Vocabulary(Sequence[str]):
 
     Example:
     ```python
-    vocabulary = Vocabulary.build([["a", "good", "film"], ["a", "bad", "film"]])
+    vocabulary = Vocabulary.from_counts({"a": 2, "bad": 1, "film": 2, "good": 1})
     vocabulary.ids(["a", "great", "film"])  # [2, 1, 3]
     ```
     """
@@ -60,38 +58,19 @@ class Vocabulary(Sequence[str]):
         self._table: Any = None
 
     @classmethod
-    def build(
-        cls,
-        sentences: Iterable[Iterable[str]],
-        *,
-        max_size: int | None = None,
-        min_count: int = 1,
-    ) -> Vocabulary:
-        """Counts the words of `sentences` in one pass and puts the most frequent first.
-
-        Words with the same count are in code point order, so the result does not depend on the
-        order of the sentences.
-
-        Args:
-            sentences: the words of each sentence; any iterator.
-            max_size: how many words to keep, besides the two special entries; None keeps all.
-            min_count: leaves out words that are seen less often than this.
-        """
-        counts: Counter[str] = Counter()
-        for sentence in sentences:
-            if isinstance(sentence, str):
-                raise ConfigError(
-                    f"a sentence is the text {sentence[:40]!r}, not a sequence of words",
-                    hint="Tokenize the sentences first",
-                )
-            counts.update(sentence)
-        return cls.from_counts(counts, max_size=max_size, min_count=min_count)
-
-    @classmethod
     def from_counts(
         cls, counts: Mapping[str, int], *, max_size: int | None = None, min_count: int = 1
     ) -> Vocabulary:
-        """The vocabulary of words that are counted already; see `build`."""
+        """The vocabulary of the words in `counts`, the most frequent first.
+
+        Words with the same count are in code point order, so the result does not depend on the
+        order of the counts.
+
+        Args:
+            counts: how often each word occurs.
+            max_size: how many words to keep, besides the two special entries; None keeps all.
+            min_count: leaves out words that occur less often than this.
+        """
         if max_size is not None and max_size < 0:
             raise ConfigError(f"max_size is {max_size}", hint="Give a number from 0, or None")
         if min_count < 1:
@@ -173,10 +152,6 @@ class Vocabulary(Sequence[str]):
                 entries = tf.lookup.KeyValueTensorInitializer(keys, values)
                 self._table = tf.lookup.StaticHashTable(entries, default_value=1)
         return self._table.lookup(words)
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the words in their order, in hexadecimal digits."""
-        return hashlib.sha256("\n".join(self._words).encode()).hexdigest()
 
     def __len__(self) -> int:
         return len(self._words)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.data.checks import Source
 from dsa_keras.data.dataset import Dataset, Text
+from dsa_keras.data.text_files import TextFile
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.inspection.explanation import explain
 from dsa_keras.inspection.maps import map_figure, maps_of
@@ -73,7 +73,7 @@ def probe_texts(wanted: str, dataset: Dataset) -> list[Text]:
         chosen = np.random.default_rng(0).permutation(len(split))[: int(wanted)]
         return [split.texts[number] for number in np.sort(chosen)]
     texts: list[Text] = []
-    for number, line in Source(Path(wanted)).lines():
+    for number, line in TextFile(Path(wanted)).lines():
         line = line.rstrip("\r\n")
         if not line.strip():
             continue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dsa_keras.data.batches import Sentences
-from dsa_keras.data.checks import MAX_WORDS
+from dsa_keras.data.text_files import MAX_WORDS
 from dsa_keras.data.tokenizers import tokenize
 from dsa_keras.errors import ConfigError
 from dsa_keras.progress import progress_bar

@@ -10,11 +10,11 @@ from dsa_keras.layers.convolution import WordConvolution
 from dsa_keras.layers.dense_conv_block import DenseConvBlock
 from dsa_keras.layers.dropout import WordDropout
 from dsa_keras.layers.dynamic_self_attention import DynamicSelfAttention, RoutingTrace
+from dsa_keras.layers.gather_sentences import GatherSentences
 from dsa_keras.layers.heuristic_matching import HeuristicMatching
 from dsa_keras.layers.initializers import HeDropout
 from dsa_keras.layers.mlp_head import MLPHead
 from dsa_keras.layers.packed_bilstm import PackedBiLSTM
-from dsa_keras.layers.packing import GatherSentences
 from dsa_keras.layers.self_attention import SelfAttention
 from dsa_keras.layers.traced_attention import TracedAttention
 from dsa_keras.layers.word_embedding import WordEmbedding

@@ -7,13 +7,14 @@ from typing import Any
 import keras
 from keras import ops
 
-from dsa_keras.layers.checks import positive_integer, words_shape, zero_masked
+from dsa_keras.layers.call_forms import PackedWords, PaddedWords, call_form
+from dsa_keras.layers.checks import positive_integer, words_shape
 from dsa_keras.layers.convolution import WordProduct
 from dsa_keras.layers.initializers import HeDropout
-from dsa_keras.layers.words import PackedWords, PaddedWords, words_form
+from dsa_keras.layers.masked_words import MaskedWordsLayer
 
 
-class AttentionLayer(keras.layers.Layer):
+class AttentionLayer(MaskedWordsLayer):
     """Base of the layers that give a sentence `num_attentions` vectors of `units`."""
 
     def __init__(
@@ -22,7 +23,6 @@ class AttentionLayer(keras.layers.Layer):
         num_attentions: int,
         negative_slope: float,
         kernel_initializer: Any,
-        finite_inputs: bool,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -31,7 +31,6 @@ class AttentionLayer(keras.layers.Layer):
         self.num_attentions = positive_integer("num_attentions", num_attentions)
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(0))
-        self.finite_inputs = finite_inputs
 
     def dense(
         self, units: int, name: str, kind: type[keras.layers.Dense] = WordProduct, **options: Any
@@ -50,8 +49,8 @@ class AttentionLayer(keras.layers.Layer):
     ) -> tuple[Any, PaddedWords | PackedWords]:
         """Checks the call arguments; the words, finite where there is none, and their form."""
         words_shape(self, words.shape)
-        form = words_form(words, mask, segment_ids, num_segments)
-        return (words if self.finite_inputs else zero_masked(words, form.flags)), form
+        form = call_form(words, mask, segment_ids, num_segments)
+        return self.hide_masked(words, form.flags), form
 
     def joined(self, form: PaddedWords | PackedWords, vectors: Any) -> Any:
         """Concatenates the vectors of a sentence's attentions (Eq. 7)."""
@@ -78,5 +77,4 @@ class AttentionLayer(keras.layers.Layer):
             "num_attentions": self.num_attentions,
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "finite_inputs": self.finite_inputs,
         }

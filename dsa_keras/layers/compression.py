@@ -13,15 +13,15 @@ from dsa_keras.layers.checks import (
     positive_integer,
     word_flags,
     words_shape,
-    zero_masked,
 )
 from dsa_keras.layers.composite import CompositeFunction
 from dsa_keras.layers.convolution import joined_shape
 from dsa_keras.layers.initializers import HeDropout
+from dsa_keras.layers.masked_words import MaskedWordsLayer
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
-class WordCompression(keras.layers.Layer):
+class WordCompression(MaskedWordsLayer):
     """Compresses what is known of each word into one unit vector (Eq. 5).
 
     ```
@@ -38,8 +38,6 @@ class WordCompression(keras.layers.Layer):
         dropout: rate in h^c.
         negative_slope: of the LeakyReLU.
         kernel_initializer: None gives the paper's, `HeDropout(dropout)`.
-        finite_inputs: True says that masked words hold no NaN or infinity, as what the layers here
-            give never does; then no pass over the words is spent on setting them to zero.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -65,7 +63,6 @@ class WordCompression(keras.layers.Layer):
         dropout: float = 0.2,
         negative_slope: float = 0.01,
         kernel_initializer: Any = None,
-        finite_inputs: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -74,7 +71,6 @@ class WordCompression(keras.layers.Layer):
         self.dropout = dropout_rate("dropout", dropout)
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
-        self.finite_inputs = finite_inputs
         self.h = CompositeFunction(
             self.units,
             kernel_size=1,
@@ -97,8 +93,7 @@ class WordCompression(keras.layers.Layer):
         words_shape(self, joined_shape([tuple(part.shape) for part in parts]))
         if mask is not None:
             mask = word_flags("mask", mask, parts[0])
-            if not self.finite_inputs:
-                parts = [zero_masked(part, mask) for part in parts]
+            parts = [self.hide_masked(part, mask) for part in parts]
         return unit_vectors(self.h(parts, mask=mask, training=training))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -117,7 +112,6 @@ class WordCompression(keras.layers.Layer):
             "dropout": self.dropout,
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "finite_inputs": self.finite_inputs,
         }
 
 

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from dsa_keras.layers.call_forms import PackedWords, call_form
 from dsa_keras.layers.checks import (
     REGISTERED_PACKAGE,
     positive_integer,
@@ -15,7 +16,6 @@ from dsa_keras.layers.checks import (
     zero_masked,
 )
 from dsa_keras.layers.convolution import added_parts, all_parts
-from dsa_keras.layers.words import PackedWords, words_form
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -90,7 +90,7 @@ class ConvMaxPooling(keras.layers.Layer):
     ) -> Any:
         """Computes the pooled filters; see the class."""
         words_shape(self, inputs.shape)
-        form = words_form(inputs, mask, segment_ids, num_segments)
+        form = call_form(inputs, mask, segment_ids, num_segments)
         words = zero_masked(inputs, form.flags)
         if isinstance(form, PackedWords):
             return self._pool_packed(words, form)

@@ -15,15 +15,15 @@ from dsa_keras.layers.checks import (
     positive_integer,
     word_flags,
     words_shape,
-    zero_masked,
 )
 from dsa_keras.layers.composite import CompositeFunction
 from dsa_keras.layers.convolution import same_sentence
 from dsa_keras.layers.initializers import HeDropout
+from dsa_keras.layers.masked_words import MaskedWordsLayer
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
-class DenseConvBlock(keras.layers.Layer):
+class DenseConvBlock(MaskedWordsLayer):
     """Encodes each word with its neighbourhood: Phi_k of Eq. 2-4.
 
     ```
@@ -50,8 +50,6 @@ class DenseConvBlock(keras.layers.Layer):
         dropout: rate in every h.
         negative_slope: of the LeakyReLU.
         kernel_initializer: of every kernel; None gives the paper's, `HeDropout(dropout)`.
-        finite_inputs: True says that masked words hold no NaN or infinity, as what the layers here
-            give never does; then no pass over the words is spent on setting them to zero.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -82,7 +80,6 @@ class DenseConvBlock(keras.layers.Layer):
         dropout: float = 0.2,
         negative_slope: float = 0.01,
         kernel_initializer: Any = None,
-        finite_inputs: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -94,7 +91,6 @@ class DenseConvBlock(keras.layers.Layer):
         self.dropout = dropout_rate("dropout", dropout)
         self.negative_slope = negative_slope
         self.kernel_initializer = keras.initializers.get(kernel_initializer or HeDropout(dropout))
-        self.finite_inputs = finite_inputs
         sizes = [(self.first_filters, 1)] + [(self.filters, self.kernel_size)] * self.num_layers
         self.h = [
             CompositeFunction(
@@ -133,8 +129,7 @@ class DenseConvBlock(keras.layers.Layer):
             check_per_word("segment_ids", segment_ids, inputs)
             sees["same_sentence"] = same_sentence(segment_ids, self.kernel_size, inputs.dtype)
         first, *dense = self.h
-        words = inputs if self.finite_inputs else zero_masked(inputs, mask)
-        features = first(words, mask=mask, training=training)
+        features = first(self.hide_masked(inputs, mask), mask=mask, training=training)
         for h in dense:
             new = h(features, mask=mask, training=training, **sees)
             features = ops.concatenate([new, features], axis=-1)
@@ -155,5 +150,4 @@ class DenseConvBlock(keras.layers.Layer):
             "dropout": self.dropout,
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "finite_inputs": self.finite_inputs,
         }

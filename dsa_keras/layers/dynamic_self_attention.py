@@ -66,8 +66,6 @@ class DynamicSelfAttention(AttentionLayer):
             some capsule networks do; the paper does not.
         negative_slope: of the LeakyReLU in Eq. 6.
         kernel_initializer: of W; None gives He normal.
-        finite_inputs: True says that masked words hold no NaN or infinity, as what the layers here
-            give never does; then no pass over the words is spent on setting them to zero.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -107,12 +105,9 @@ class DynamicSelfAttention(AttentionLayer):
         stop_routing_gradient: bool = False,
         negative_slope: float = 0.01,
         kernel_initializer: Any = None,
-        finite_inputs: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units, num_attentions, negative_slope, kernel_initializer, finite_inputs, **kwargs
-        )
+        super().__init__(units, num_attentions, negative_slope, kernel_initializer, **kwargs)
         self.num_iterations = positive_integer("num_iterations", num_iterations)
         self.stop_routing_gradient = stop_routing_gradient
         self._projection = self.dense(self.num_attentions * self.units, "projection")

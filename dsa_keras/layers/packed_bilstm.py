@@ -14,8 +14,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from dsa_keras.layers.call_forms import PackedWords, call_form
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
-from dsa_keras.layers.words import PackedWords, words_form
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -71,7 +71,7 @@ class PackedBiLSTM(keras.layers.Layer):
         self, inputs: Any, mask: Any = None, segment_ids: Any = None, num_segments: Any = None
     ) -> Any:
         """Computes the states; see the class."""
-        form = words_form(inputs, mask, segment_ids, num_segments)
+        form = call_form(inputs, mask, segment_ids, num_segments)
         if not isinstance(form, PackedWords):
             raise ValueError("`segment_ids` is missing: call `bilstm` itself on padded words.")
         words = tf.reshape(inputs, [-1, inputs.shape[-1]])

@@ -34,8 +34,6 @@ class SelfAttention(AttentionLayer):
             BiLSTM states).
         negative_slope: of the LeakyReLU of the projection.
         kernel_initializer: of the projection, W and v; None gives He normal.
-        finite_inputs: True says that masked words hold no NaN or infinity, as what the layers here
-            give never does; then no pass over the words is spent on setting them to zero.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -62,12 +60,9 @@ class SelfAttention(AttentionLayer):
         project: bool = True,
         negative_slope: float = 0.01,
         kernel_initializer: Any = None,
-        finite_inputs: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units, num_attentions, negative_slope, kernel_initializer, finite_inputs, **kwargs
-        )
+        super().__init__(units, num_attentions, negative_slope, kernel_initializer, **kwargs)
         self.project = project
         self._projection = self.dense(self.units, "projection") if project else None
         self._hidden = self.dense(self.units, "hidden")

@@ -19,7 +19,7 @@ import tensorflow as tf
 from dsa_keras.layers.checks import check_per_word, positive_integer, word_flags
 
 
-def words_form(
+def call_form(
     words: Any, mask: Any, segment_ids: Any, num_segments: Any
 ) -> PaddedWords | PackedWords:
     """Chooses the form of `words`, `(batch, words, features)`, by whether there are segments."""

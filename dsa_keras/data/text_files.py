@@ -1,6 +1,6 @@
 """What every reader shares: finding the files, reading their lines, judging their rows.
 
-A `Source` is one text file, plain or inside an archive; it gives numbered lines, and every way a
+A `TextFile` is one text file, plain or inside an archive; it gives numbered lines, and every way a
 file can be unreadable is a `DataError` that names it. Bytes that are not UTF-8 come through as
 surrogates, so that a bad line is one bad row and not the end of the file. `BadRows` is the one
 place where a bad row stops the load or is counted.
@@ -29,7 +29,7 @@ MAX_LINE_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
-class Source:
+class TextFile:
     """A text file, plain, gzipped or a member of a zip archive.
 
     Attributes:
@@ -98,7 +98,7 @@ class BadRows:
         self.skips = on_bad_rows == "skip"
         self.count = 0
 
-    def report(self, problem: str, source: Source, line: int, hint: str | None = None) -> None:
+    def report(self, problem: str, source: TextFile, line: int, hint: str | None = None) -> None:
         """Raises a `DataError` for this row, or counts it."""
         if not self.skips:
             raise DataError(
@@ -155,7 +155,7 @@ def json_object(line: str) -> dict[str, Any]:
 
 
 def finished_split(
-    texts: Sequence[Text], labels: Sequence[int], source: Source, bad: BadRows
+    texts: Sequence[Text], labels: Sequence[int], source: TextFile, bad: BadRows
 ) -> Split:
     """The split of these rows.
 
@@ -195,7 +195,7 @@ class Layout:
         """The file name of the official archive."""
         return self.url.rpartition("/")[2]
 
-    def find(self, data_dir: str | os.PathLike[str] | None) -> dict[str, Source]:
+    def find(self, data_dir: str | os.PathLike[str] | None) -> dict[str, TextFile]:
         """Gives the file of each split.
 
         Args:
@@ -245,21 +245,21 @@ class Layout:
         archives = (root / folder / self.archive for folder in self.folders)
         return next((archive for archive in archives if archive.is_file()), None)
 
-    def _in_folder(self, folder: Path) -> dict[str, Source]:
-        return self._pick({n: Source(folder / n) for n in self._names() if (folder / n).exists()})
+    def _in_folder(self, folder: Path) -> dict[str, TextFile]:
+        return self._pick({n: TextFile(folder / n) for n in self._names() if (folder / n).exists()})
 
-    def _in_archive(self, archive: Path) -> dict[str, Source]:
+    def _in_archive(self, archive: Path) -> dict[str, TextFile]:
         members = {}
         for member in list_members(archive):
             path = PurePosixPath(member)
             if path.name in self._names():
-                members[path.name] = Source(archive, member)
+                members[path.name] = TextFile(archive, member)
         return self._pick(members)
 
     def _names(self) -> set[str]:
         return {name for names in self.files.values() for name in names}
 
-    def _pick(self, present: Mapping[str, Source]) -> dict[str, Source]:
+    def _pick(self, present: Mapping[str, TextFile]) -> dict[str, TextFile]:
         found = {}
         for split, names in self.files.items():
             for name in names:
