@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dsa_keras.sentence_model import Prediction, SentenceModel, load
+    from dsa_keras.sentence_model import SentenceModel, load
 
 __version__ = "0.1.0"
 
-__all__ = ["Prediction", "SentenceModel", "__version__", "load"]
+__all__ = ["SentenceModel", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Prediction", "SentenceModel", "load"):
+    if name in ("SentenceModel", "load"):
         from dsa_keras import sentence_model
 
         return getattr(sentence_model, name)

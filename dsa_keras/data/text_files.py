@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
-
 from dsa_keras.data.archives import list_members, open_member
-from dsa_keras.data.dataset import Split, Text
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.progress import progress_bar
 
@@ -154,22 +151,19 @@ def json_object(line: str) -> dict[str, Any]:
     return row
 
 
-def finished_split(
-    texts: Sequence[Text], labels: Sequence[int], source: TextFile, bad: BadRows
-) -> Split:
-    """The split of these rows.
+def check_not_empty(rows: int, source: TextFile, bad: BadRows) -> None:
+    """Refuses a file without rows.
 
     Raises:
         DataError: if there are none.
     """
-    if not texts:
+    if not rows:
         skipped = f" ({bad.count:,} bad rows skipped)" if bad.count else ""
         raise DataError(
             f"no usable rows{skipped}",
             where=str(source),
             hint="Check that this is the right file and format.",
         )
-    return Split(texts, np.asarray(labels, np.int32))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class BiLstmSelfAttention(BiLstm):
     def layers(self) -> Sequence[keras.Layer]:
         """The LSTM and the attention."""
         from dsa_keras.layers import SelfAttention
-        from dsa_keras.layers.checks import trust_masked_words
+        from dsa_keras.layers.masked_words import trust_masked_words
 
         attention = SelfAttention(2 * self.lstm_units, project=False, name=ATTENTION)
         return [self._bilstm(return_sequences=True), trust_masked_words(attention)]

@@ -76,7 +76,7 @@ class DenseCnnEncoder(Encoder):
     def layers(self) -> Sequence[keras.Layer]:
         """The blocks, the compression and the attention."""
         from dsa_keras.layers import DenseConvBlock, HeDropout, WordCompression
-        from dsa_keras.layers.checks import trust_masked_words
+        from dsa_keras.layers.masked_words import trust_masked_words
 
         initializer = HeDropout(self.dropout, self.initial_scale)
         blocks = [

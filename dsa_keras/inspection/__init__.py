@@ -4,6 +4,6 @@ Nothing here loads TensorFlow or Matplotlib before it is needed.
 """
 
 from dsa_keras.inspection.explanation import Explanation, explain
-from dsa_keras.inspection.trace import Trace, check_attends, trace
+from dsa_keras.inspection.trace import Trace, trace
 
-__all__ = ["Explanation", "Trace", "check_attends", "explain", "trace"]
+__all__ = ["Explanation", "Trace", "explain", "trace"]

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dsa_keras.data.batches import distinct
-from dsa_keras.data.dataset import Text
+from dsa_keras.inputs import Inputs, Text
 from dsa_keras.inspection.trace import Trace, trace
+from dsa_keras.objectives import Answer
 
 if TYPE_CHECKING:
-    from dsa_keras.sentence_model import Prediction, SentenceModel
+    from dsa_keras.objectives import Objective
+    from dsa_keras.text_encoder import TextEncoder
+
+
+class Explainable(Protocol):
+    """What inspection asks of a model; `SentenceModel` has it all."""
+
+    text_encoder: TextEncoder
+    inputs: Inputs
+    objective: Objective
+
+    @property
+    def config(self) -> Any:
+        """The settings of the run."""
+
+    def numbers(
+        self, texts: Sequence[Text], batch_size: int = ..., show_progress_bar: bool = ...
+    ) -> np.ndarray:
+        """What the model says in numbers."""
 
 
 @dataclass(frozen=True)
-class Row:
+class AttentionRow:
     """The weights of one attention in one iteration.
 
     Attributes:
@@ -39,21 +57,19 @@ class Explanation:
 
     Attributes:
         text: the sentence, or (premise, hypothesis).
-        prediction: label and probabilities.
+        answer: what the model says.
         traces: words and weights by name: `sentence`, or `premise` and `hypothesis`.
     """
 
     text: Text
-    prediction: Prediction
+    answer: Answer
     traces: dict[str, Trace]
 
     def to_dict(self, *, iterations: bool = False) -> dict[str, Any]:
         """Plain values, ready for JSON; the last iteration only, unless all are asked for."""
         return {
             "text": self.text if isinstance(self.text, str) else list(self.text),
-            "label": self.prediction.label,
-            "probability": self.prediction.probability,
-            "probabilities": self.prediction.probabilities,
+            **self.answer.fields(),
             "sentences": {
                 name: {
                     "words": list(one.words),
@@ -72,8 +88,8 @@ class Explanation:
         }
 
 
-def explain(model: SentenceModel, texts: Sequence[Text]) -> list[Explanation]:
-    """Predicts texts and keeps what the model attended to.
+def explain(model: Explainable, texts: Sequence[Text]) -> list[Explanation]:
+    """Answers for texts, with what the model attended to.
 
     Args:
         model: a model whose encoder attends.
@@ -88,22 +104,22 @@ def explain(model: SentenceModel, texts: Sequence[Text]) -> list[Explanation]:
     one.traces["sentence"].weights[-1]  # (attentions, words)
     ```
     """
-    predictions = model.predict(texts)
-    sentences, index = distinct(texts)
-    traces = trace(model, sentences)
-    names = ("premise", "hypothesis") if model.is_pair else ("sentence",)
+    texts, names = model.inputs.checked(texts), model.inputs.names
+    answers = model.objective.answers(model.numbers(texts))
+    sentences, index = model.inputs.distinct(texts)
+    traces = trace(model.text_encoder, sentences)
     which = index.reshape(len(texts), len(names))
     return [
         Explanation(
             text,
-            prediction,
+            answer,
             {name: traces[number] for name, number in zip(names, numbers, strict=True)},
         )
-        for text, prediction, numbers in zip(texts, predictions, which, strict=True)
+        for text, answer, numbers in zip(texts, answers, which, strict=True)
     ]
 
 
-def rows(one: Trace, *, iterations: bool = False) -> Iterator[Row]:
+def rows(one: Trace, *, iterations: bool = False) -> Iterator[AttentionRow]:
     """The weights row by row: each attention, in the last or in every iteration."""
     steps, attentions, _ = one.weights.shape
     for attention in range(attentions):
@@ -111,4 +127,4 @@ def rows(one: Trace, *, iterations: bool = False) -> Iterator[Row]:
             label = f"attention {attention + 1}" if attentions > 1 else "attention"
             if iterations and steps > 1:
                 label += f", iteration {step + 1}"
-            yield Row(attention + 1, step + 1, label, one.weights[step, attention])
+            yield AttentionRow(attention + 1, step + 1, label, one.weights[step, attention])

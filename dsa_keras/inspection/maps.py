@@ -68,8 +68,8 @@ def map_of(heading: str, one: Trace, *, iterations: bool = False) -> Map:
 
 def maps_of(explanation: Explanation, *, iterations: bool = False) -> list[Map]:
     """A map for each sentence of an explained text, under its prediction."""
-    prediction = explanation.prediction
-    answer = f"predicted: {prediction.label} ({prediction.probability:.2f})"
+    asides = "".join(f" ({one})" for one in explanation.answer.asides())
+    answer = f"predicted: {explanation.answer.headline()}{asides}"
     several = len(explanation.traces) > 1
     return [
         map_of(f"{name}, {answer}" if several else answer, one, iterations=iterations)

@@ -62,12 +62,9 @@ def html_page(
     """
     parts = [_HEAD.format(title=escape(title))]
     for one in explanations:
-        prediction = one.prediction
-        others = ", ".join(
-            f"{escape(name)} {share:.3f}" for name, share in prediction.probabilities.items()
-        )
-        parts.append(f"<section>\n<h2>{escape(prediction.label)}</h2>\n")
-        parts.append(f'<p class="note">{others}</p>\n')
+        parts.append(f"<section>\n<h2>{escape(one.answer.headline())}</h2>\n")
+        if details := one.answer.details():
+            parts.append(f'<p class="note">{escape(details)}</p>\n')
         for name, sentence in one.traces.items():
             if len(one.traces) > 1:
                 parts.append(f"<h3>{escape(name)}</h3>\n")

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dsa_keras.data.dataset import Dataset, Text
 from dsa_keras.data.text_files import TextFile
+from dsa_keras.datasets import Dataset
 from dsa_keras.errors import ConfigError, DataError
-from dsa_keras.inspection.explanation import explain
+from dsa_keras.inputs import Text
+from dsa_keras.inspection.explanation import Explainable, explain
 from dsa_keras.inspection.maps import map_figure, maps_of
-
-if TYPE_CHECKING:
-    from dsa_keras.sentence_model import SentenceModel
 
 MAX_PROBES = 100
 """More sentences would make the logs of a long training too large."""
@@ -37,11 +35,11 @@ class Probe:
         self.texts, self.folder = list(texts), folder
         self._writer: Any = None
 
-    def __call__(self, epoch: int, model: SentenceModel) -> None:
+    def __call__(self, epoch: int, model: Explainable) -> None:
         """Draws and writes the maps."""
         import tensorflow as tf
 
-        from dsa_keras.training.figures import figure_image
+        from dsa_keras.pictures import figure_image
 
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(str(self.folder))
@@ -77,15 +75,7 @@ def probe_texts(wanted: str, dataset: Dataset) -> list[Text]:
         line = line.rstrip("\r\n")
         if not line.strip():
             continue
-        parts = line.split("\t")
-        if dataset.is_pair and len(parts) != 2:
-            raise DataError(
-                f"{len(parts)} sentences where this task needs two",
-                where=wanted,
-                line=number,
-                hint="Write premise and hypothesis on a line with a tab between them",
-            )
-        texts.append((parts[0], parts[1]) if dataset.is_pair else line)
+        texts.append(dataset.inputs.from_line(line, number, wanted))
     if not 1 <= len(texts) <= MAX_PROBES:
         raise DataError(
             f"has {len(texts):,} texts",

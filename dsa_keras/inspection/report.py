@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.data.dataset import Split, Text
+from dsa_keras.datasets import Split
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import folder_written_aside, write_json, written_aside
+from dsa_keras.inputs import PAIR, Text
 from dsa_keras.inspection import figures
+from dsa_keras.inspection.explanation import Explainable
 from dsa_keras.inspection.maps import map_figure, map_of
 from dsa_keras.inspection.measures import (
     AttentionScore,
@@ -31,12 +33,11 @@ from dsa_keras.inspection.measures import (
     top_words,
 )
 from dsa_keras.inspection.projector import write_projector
-from dsa_keras.inspection.trace import Trace, check_attends, trace
+from dsa_keras.inspection.trace import Trace, trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dsa_keras.sentence_model import SentenceModel
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,14 @@ class Sample:
     Attributes:
         texts: the examples.
         sentences: of each the sentence that is looked at.
-        labels: of the examples.
+        targets: of the examples.
         decisive: of each the indices of the words that decide, or None where nobody knows.
         source: what they are, in words.
     """
 
     texts: list[Text]
     sentences: list[str]
-    labels: np.ndarray
+    targets: np.ndarray
     decisive: list[tuple[int, ...]] | None
     source: str
 
@@ -81,21 +82,21 @@ def sample(split: Split, count: int, seed: int, source: str) -> Sample:
     """Chooses examples at random, all of them if there are not more than `count`."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(split))[:count])
     texts = [split.texts[number] for number in chosen]
-    sentences = [text if isinstance(text, str) else text[1] for text in texts]
+    sentences = [text if isinstance(text, str) else text[PAIR.looked_at] for text in texts]
     decisive = None if split.decisive is None else [split.decisive[number] for number in chosen]
     what = "sentences" if not texts or isinstance(texts[0], str) else "hypotheses"
     source = f"{len(texts):,} {what} of {source}"
-    return Sample(texts, sentences, split.labels[chosen], decisive, source)
+    return Sample(texts, sentences, split.targets[chosen], decisive, source)
 
 
 def inspect_model(
-    model: SentenceModel,
+    model: Explainable,
     chosen: Sample,
     *,
     maps: int = 6,
     words: int = 12,
     min_count: int = 5,
-    compared: tuple[str, SentenceModel] | None = None,
+    compared: tuple[str, Explainable] | None = None,
     show_progress_bar: bool = False,
 ) -> Inspection:
     """Computes the figures and the numbers behind them.
@@ -112,43 +113,47 @@ def inspect_model(
     Raises:
         ConfigError: if the encoder has no attention, or there is nothing to score `compared` by.
     """
-    check_attends(model.config.model.encoder)
+    from dsa_keras.models.network import check_attends
+
+    check_attends(model.config.model)
     if compared is not None and chosen.decisive is None:
         raise ConfigError(
             "only generated data knows the words that decide, so there is no score to compare",
             hint="Leave --compare out, or inspect a run on demo-sentiment or demo-nli",
         )
-    probabilities = model.probabilities(chosen.texts, show_progress_bar=show_progress_bar)
-    predicted = probabilities.argmax(axis=-1)
-    traces = trace(model, chosen.sentences, show_progress_bar=show_progress_bar)
+    objective = model.objective
+    numbers = model.numbers(chosen.texts, show_progress_bar=show_progress_bar)
+    answers = [answer.headline() for answer in objective.answers(numbers)]
+    traces = trace(model.text_encoder, chosen.sentences, show_progress_bar=show_progress_bar)
     if not any(len(one.words) > 1 for one in traces):
         raise ConfigError(
             "no sentence has two words or more, so attention has nothing to choose from",
             hint="Take another --split or more --sentences",
         )
-    names = model.class_names
+    labels = [objective.told(target) for target in chosen.targets]
     lengths = np.array([len(one.words) for one in traces])
-    encoder = model.config.model.encoder
+    encoder = model.config.model.encoder.name
     found = Inspection(
         numbers={
             "encoder": encoder,
             "sentences": chosen.source,
-            "accuracy": float(np.mean(predicted == chosen.labels)),
+            **objective.evaluate(numbers, chosen.targets).figures(),
         },
         figures={},
         skipped={},
         vectors={"sentence_embeddings": np.stack([one.vector for one in traces])},
         metadata={
             "sentence": chosen.sentences,
-            "label": [names[number] for number in chosen.labels],
-            "prediction": [names[number] for number in predicted],
+            "label": labels,
+            "prediction": answers,
             "words": lengths.tolist(),
         },
     )
-    if model.is_pair:
-        found.metadata["premise"] = [text[0] for text in chosen.texts]
-    _weight_vectors(found, traces, chosen, names, lengths)
-    _maps(found, traces, chosen, [names[number] for number in predicted], names, maps)
+    for number, name in enumerate(model.inputs.names):
+        if number != model.inputs.looked_at:
+            found.metadata[name] = [text[number] for text in chosen.texts]
+    _weight_vectors(found, traces, chosen, objective.grouped(chosen.targets), lengths)
+    _maps(found, traces, chosen, labels, answers, maps)
     _entropy(found, traces, chosen)
     _top_words(found, traces, chosen, words, min_count)
     _score(found, traces, chosen, encoder, compared)
@@ -163,7 +168,7 @@ def write_inspection(found: Inspection, figure_folder: Path, log_folder: Path) -
     Returns:
         The files in `figure_folder`.
     """
-    from dsa_keras.training.figures import figure_png
+    from dsa_keras.pictures import figure_png
 
     written = []
     for name, figure in found.figures.items():
@@ -184,7 +189,7 @@ def write_inspection(found: Inspection, figure_folder: Path, log_folder: Path) -
 def _write_logs(found: Inspection, folder: Path) -> None:
     import tensorflow as tf
 
-    from dsa_keras.training.figures import figure_image
+    from dsa_keras.pictures import figure_image
 
     with tf.summary.create_file_writer(str(folder)).as_default(step=0):
         for name, figure in found.figures.items():
@@ -201,7 +206,7 @@ def _weight_vectors(
     found: Inspection,
     traces: list[Trace],
     chosen: Sample,
-    class_names: tuple[str, ...],
+    groups: tuple[np.ndarray, tuple[str, ...]],
     lengths: np.ndarray,
 ) -> None:
     name = "dynamic_weight_vectors"
@@ -224,13 +229,12 @@ def _weight_vectors(
         "spread": projection.spread,
         "static_spread": 0.0,
         "points": projection.points.round(6).tolist(),
-        "labels": chosen.labels.tolist(),
+        "labels": groups[0].tolist(),
         "words": lengths.tolist(),
     }
     found.figures[name] = figures.weight_vectors_figure(
         projection,
-        chosen.labels,
-        class_names,
+        *groups,
         lengths,
         f"Dynamic weight vectors: first attention at iteration {iterations - 1} of {iterations}, "
         f"{chosen.source}",
@@ -241,8 +245,8 @@ def _maps(
     found: Inspection,
     traces: list[Trace],
     chosen: Sample,
-    predicted: list[str],
-    class_names: tuple[str, ...],
+    labels: list[str],
+    answers: list[str],
     count: int,
 ) -> None:
     numbers = telling_sentences(traces, count)
@@ -251,8 +255,8 @@ def _maps(
         {
             "sentence": chosen.sentences[number],
             "words": list(traces[number].words),
-            "label": class_names[chosen.labels[number]],
-            "prediction": predicted[number],
+            "label": labels[number],
+            "prediction": answers[number],
             "disagreement": disagreement(traces[number].weights[-1]),
             "weights": traces[number].weights[-1].astype(float).round(6).tolist(),
         }
@@ -260,7 +264,7 @@ def _maps(
     ]
     shown = [
         map_of(
-            f"label: {class_names[chosen.labels[number]]}, predicted: {predicted[number]}",
+            f"label: {labels[number]}, predicted: {answers[number]}",
             traces[number],
         )
         for number in numbers
@@ -307,7 +311,7 @@ def _score(
     traces: list[Trace],
     chosen: Sample,
     encoder: str,
-    compared: tuple[str, SentenceModel] | None,
+    compared: tuple[str, Explainable] | None,
 ) -> None:
     if chosen.decisive is None:
         found.skipped["attention_score"] = "only generated data knows the words that decide"
@@ -318,7 +322,7 @@ def _score(
         scored.append(
             (
                 name if name != encoder else f"{name} (compared)",
-                lambda: trace(other, chosen.sentences),
+                lambda: trace(other.text_encoder, chosen.sentences),
             )
         )
     scores: list[tuple[str, AttentionScore]] = []

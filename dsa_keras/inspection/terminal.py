@@ -37,8 +37,7 @@ def rendered(
         colors: `none` puts the weight in brackets behind each word; `256` and `true` shade it.
         width: columns of the terminal.
     """
-    prediction = explanation.prediction
-    lines = [f"{prediction.label}  {prediction.probability:.3f}"]
+    lines = ["  ".join([explanation.answer.headline(), *explanation.answer.asides()])]
     for name, one in explanation.traces.items():
         if len(explanation.traces) > 1:
             lines.append(f"  {name}")

@@ -17,6 +17,7 @@ from dsa_keras.layers.mlp_head import MLPHead
 from dsa_keras.layers.packed_bilstm import PackedBiLSTM
 from dsa_keras.layers.self_attention import SelfAttention
 from dsa_keras.layers.traced_attention import TracedAttention
+from dsa_keras.layers.unpack_ids import UnpackIds
 from dsa_keras.layers.word_embedding import WordEmbedding
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "RoutingTrace",
     "SelfAttention",
     "TracedAttention",
+    "UnpackIds",
     "WordCompression",
     "WordConvolution",
     "WordDropout",

@@ -11,7 +11,7 @@ import numpy as np
 
 from dsa_keras.objectives import register_objective
 from dsa_keras.objectives.mlp_objective import MlpObjective
-from dsa_keras.objectives.objective import Answer, Evaluation
+from dsa_keras.objectives.objective import Answer, Evaluation, Objective
 from dsa_keras.settings import from_data
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ class Prediction(Answer):
     def headline(self) -> str:
         """The label."""
         return self.label
+
+    def asides(self) -> list[str]:
+        """Its probability."""
+        return [f"{self.probability:.3f}"]
 
     def details(self) -> str:
         """The probability of every class."""
@@ -207,9 +211,17 @@ class Classification(MlpObjective):
             raise ValueError(f"labels must be whole numbers from 0 to {self.num_outputs - 1}")
         return labels.astype(self.dtype)
 
+    def fits(self, other: Objective) -> bool:
+        """The same classes, in the same order."""
+        return isinstance(other, Classification) and other.class_names == self.class_names
+
     def told(self, target: Any) -> str:
         """The name of the class."""
         return self.class_names[int(target)]
+
+    def grouped(self, targets: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The classes."""
+        return targets, self.class_names
 
     def loss(self) -> keras.losses.Loss:
         """Cross-entropy."""

@@ -35,6 +35,10 @@ class Answer(abc.ABC):
     def headline(self) -> str:
         """The answer in a word or a number."""
 
+    def asides(self) -> list[str]:
+        """What belongs beside the headline, such as a probability."""
+        return []
+
     def details(self) -> str:
         """What else there is to say, on one line; may be empty."""
         return ""
@@ -131,9 +135,17 @@ class Objective(Settings, abc.ABC):
         """
         return np.asarray(targets, self.dtype)
 
+    def fits(self, other: Objective) -> bool:
+        """Whether the targets of another objective mean what those of this one do."""
+        return type(other) is type(self)
+
     def told(self, target: Any) -> str:
         """A target of an array in words."""
         return str(target)
+
+    def grouped(self, targets: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Targets in a few groups, for pictures: the number of each one's group, and their names."""
+        return np.zeros(len(targets), int), ("all",)
 
     # Network
 

@@ -168,6 +168,12 @@ class Regression(MlpObjective):
         """The number."""
         return f"{float(target):g}"
 
+    def grouped(self, targets: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Thirds of the targets."""
+        cuts = np.quantile(targets, [1 / 3, 2 / 3]) if len(targets) else np.zeros(2)
+        names = (f"up to {cuts[0]:.3g}", f"up to {cuts[1]:.3g}", f"above {cuts[1]:.3g}")
+        return np.searchsorted(cuts, targets, side="left"), names
+
     def loss(self) -> Any:
         """The squared error, in deviations."""
         from keras import ops

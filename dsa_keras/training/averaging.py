@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from dsa_keras.errors import RunError
-from dsa_keras.training.weights import named_weights
+from dsa_keras.models import Network
 
 
 class WeightAverage(keras.callbacks.Callback):
@@ -22,16 +22,19 @@ class WeightAverage(keras.callbacks.Callback):
     from the weights: in the first steps it forgets fast, so it is of use from the first epoch on.
 
     Args:
-        model: a compiled model with a built optimizer; the variables of the average are created
-            here, so several devices need their scope around this.
+        network: whose weights are averaged; the variables of the average are created here, so
+            several devices need their scope around this.
+        optimizer: built; it counts the steps.
         decay: 0 for no average: then nothing is kept and nothing changes.
     """
 
-    def __init__(self, model: keras.Model, decay: float) -> None:
+    def __init__(
+        self, network: Network, optimizer: keras.optimizers.Optimizer, decay: float
+    ) -> None:
         super().__init__()
         self.decay = decay
-        self._optimizer = model.optimizer
-        self._weights = named_weights(model) if decay else {}
+        self._optimizer = optimizer
+        self._weights = network.named_weights() if decay else {}
         self._average = {
             name: tf.Variable(weight.value, trainable=False)
             for name, weight in self._weights.items()

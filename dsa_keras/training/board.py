@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from dsa_keras.training.figures import confusion_figure, figure_image
+from dsa_keras.objectives import Evaluation
+from dsa_keras.pictures import figure_image
 
 
 class Board:
@@ -17,18 +17,17 @@ class Board:
 
     Args:
         folder: where TensorBoard will look.
-        class_names: of the confusion matrix.
         histograms: whether to write the weights' histograms too.
     """
 
-    def __init__(self, folder: Path, class_names: tuple[str, ...], histograms: bool) -> None:
+    def __init__(self, folder: Path, histograms: bool) -> None:
         self.writers = {
             name: tf.summary.create_file_writer(str(folder / name)) for name in ("train", "dev")
         }
-        self.class_names, self.histograms = class_names, histograms
+        self.histograms = histograms
 
     def write_epoch(
-        self, epoch: int, record: dict[str, Any], confusion: np.ndarray, model: keras.Model
+        self, epoch: int, record: dict[str, Any], evaluation: Evaluation, model: keras.Model
     ) -> None:
         """Writes what is known after an epoch."""
         for split, writer in self.writers.items():
@@ -37,10 +36,8 @@ class Board:
                     if name.startswith(f"{split}_") and value is not None:
                         tf.summary.scalar(name.removeprefix(f"{split}_"), value)
         with self.writers["dev"].as_default(step=epoch):
-            picture = figure_image(
-                confusion_figure(confusion, self.class_names, f"dev, epoch {epoch}")
-            )
-            tf.summary.image("confusion matrix", picture[None])
+            for name, figure in evaluation.pictures(f"dev, epoch {epoch}").items():
+                tf.summary.image(name, figure_image(figure)[None])
         if self.histograms:
             with self.writers["train"].as_default(step=epoch):
                 for variable in model.trainable_variables:

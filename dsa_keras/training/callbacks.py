@@ -31,17 +31,21 @@ class EpochVariable(keras.callbacks.Callback):
 
 
 class ProgressBar(keras.callbacks.Callback):
-    """One bar per epoch: loss, accuracy, words per second, time left.
+    """One bar per epoch: loss, the watched metric, words per second, time left.
 
     Args:
+        watched: name of the metric to show.
         epochs: number of the last epoch.
         steps: steps of an epoch.
         num_words: words of an epoch.
         show: False for no bar.
     """
 
-    def __init__(self, epochs: int, steps: int, num_words: int, show: bool) -> None:
+    def __init__(
+        self, watched: str, epochs: int, steps: int, num_words: int, show: bool
+    ) -> None:
         super().__init__()
+        self.watched = watched
         self.epochs, self.steps, self.num_words, self.show = epochs, steps, num_words, show
         self.bar = progress_bar(None, "", show=False)
 
@@ -71,7 +75,7 @@ class ProgressBar(keras.callbacks.Callback):
         self.seconds = time.perf_counter() - self.start
         speed = self.num_words * (batch + 1) / self.steps / self.seconds
         self.bar.set_postfix_str(
-            f"loss {logs.get('loss', 0):.4f}, accuracy {logs.get('accuracy', 0):.4f}, "
+            f"loss {logs.get('loss', 0):.4f}, {self.watched} {logs.get(self.watched, 0):.4f}, "
             f"{speed:,.0f} words/s,",
             refresh=False,
         )

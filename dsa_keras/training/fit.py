@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,25 +12,21 @@ import numpy as np
 import tensorflow as tf
 
 from dsa_keras.data.batches import LENGTH_MULTIPLE, Prepared, num_batches, packed_batches
-from dsa_keras.errors import ConfigError
-from dsa_keras.files import write_text
-from dsa_keras.models import (
-    assign_vectors,
-    build_classifier,
-    build_pair_classifier,
-    head_features,
-    pack_classifier,
-)
+from dsa_keras.data.vocabulary import Vocabulary
+from dsa_keras.encoders import Encoder
+from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.keras_private import dtype_policy, learn_shapes_from
+from dsa_keras.models import Network
+from dsa_keras.runs import Run, RunConfig
+from dsa_keras.runs.card import model_card
+from dsa_keras.runs.weights import restore_state, state_file, weights_file, weights_of
 from dsa_keras.sentence_model import SentenceModel
+from dsa_keras.text_encoder import TextEncoder
 from dsa_keras.training.averaging import WeightAverage
 from dsa_keras.training.board import Board
 from dsa_keras.training.callbacks import EpochEnd, EpochVariable, ProgressBar
-from dsa_keras.training.card import model_card
-from dsa_keras.training.evaluation import Evaluation, confusion_matrix
 from dsa_keras.training.optimizers import build_optimizer, take_gradient_norm
-from dsa_keras.training.run import Run, RunConfig
 from dsa_keras.training.schedule import Schedule
-from dsa_keras.training.weights import restore_state, save_state, save_weights, weights_of
 
 _STATISTICS_EXAMPLES = 8192
 """Training examples from which batch norm's statistics of averaged weights are taken."""
@@ -69,41 +64,42 @@ def fit(
     run: Run,
     config: RunConfig,
     prepared: Mapping[str, Prepared],
+    vocabulary: Vocabulary,
     matrix: np.ndarray | None,
     options: Options,
     after_epoch: AfterEpoch | None,
     *,
     resumed: bool,
 ) -> None:
-    """Builds and compiles the model, restores its state if there is one, and fits."""
-    training = config.training
+    """Builds and compiles the network, restores its state if there is one, and fits.
+
+    Keras's global dtype policy is what it was afterwards. Op determinism, where it is asked for,
+    stays on in the process: TensorFlow has no public way back.
+    """
+    training, objective = config.training, config.model.objective
+    strategy, jit = _placement(options, config.model.encoder)
     keras.utils.set_random_seed(training.seed)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
-    keras.config.set_dtype_policy(options.precision)
-    strategy, jit = _placement(options, config.model.encoder)
-    try:
+    with dtype_policy(options.precision):
         with strategy.scope():
-            build = build_pair_classifier if config.is_pair else build_classifier
-            model = build(config.model)
+            network = Network(config.model)
             if matrix is not None:
-                assign_vectors(model, matrix)
-            packed = pack_classifier(model)
+                network.assign_vectors(matrix)
+            packed = network.packed_model
             packed.compile(
                 optimizer=build_optimizer(training),
-                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-                # Given by its name, it would be made within the step, which is then traced twice.
-                metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+                loss=objective.loss(),
+                metrics=objective.metrics(),
                 jit_compile=jit,
             )
             packed.optimizer.build(packed.trainable_variables)
         if options.probe is not None:
-            probed = SentenceModel(model, run.vocabulary(config), config)
+            text_encoder = TextEncoder(training.tokenizer, vocabulary, network)
+            probed = SentenceModel(text_encoder, config)
             after_epoch = _with_probe(options.probe, probed, after_epoch)
-        epochs = _Fit(run, config, prepared, packed, strategy, options, jit, after_epoch)
+        epochs = _Fit(run, config, prepared, network, strategy, options, jit, after_epoch)
         epochs.run_epochs(resumed=resumed)
-    finally:
-        keras.config.set_dtype_policy("float32")
 
 
 def _with_probe(
@@ -118,16 +114,17 @@ def _with_probe(
     return look
 
 
-def _placement(options: Options, encoder: str) -> tuple[tf.distribute.Strategy, bool]:
+def _placement(options: Options, encoder: Encoder) -> tuple[tf.distribute.Strategy, bool]:
     """Where training runs, and whether XLA compiles it."""
-    # These make tensors of a size that only the data tells.
-    compiles = encoder not in ("bilstm", "bilstm-self-attention")
+    compiles = encoder.compiles and encoder.packs
     if options.jit == "on" and not compiles:
-        raise ConfigError(f"XLA cannot compile the training of {encoder}", hint="Use --jit off")
+        raise ConfigError(
+            f"XLA cannot compile the training of {encoder.name}", hint="Use --jit off"
+        )
     gpus = [f"GPU:{number}" for number in range(len(tf.config.list_logical_devices("GPU")))]
     devices = list(options.devices or gpus)
     if options.jit not in ("auto", "on", "off"):
-        raise ConfigError(f"jit must be auto, on or off, got {options.jit!r}")
+        raise ConfigError(f"jit must be auto, on or off. Received: {options.jit!r}")
     if len(devices) > 1:
         if options.jit == "on":
             raise ConfigError(
@@ -146,30 +143,33 @@ class _Fit:
         run: Run,
         config: RunConfig,
         prepared: Mapping[str, Prepared],
-        model: keras.Model,
+        network: Network,
         strategy: tf.distribute.Strategy,
         options: Options,
         jit: bool,
         after_epoch: AfterEpoch | None,
     ) -> None:
-        self.run, self.config, self.prepared, self.model = run, config, prepared, model
+        self.run, self.config, self.prepared = run, config, prepared
+        self.network, self.model = network, network.packed_model
+        self.objective = config.model.objective
         self.strategy, self.options, self.after_epoch = strategy, options, after_epoch
         self.replicas = strategy.num_replicas_in_sync
         # XLA compiles anew for every length, so it gets fewer of them.
         self.multiple = 256 if jit else LENGTH_MULTIPLE
-        self.schedule = Schedule(config.training)
+        self.schedule = Schedule(config.training, self.objective)
         self.records: list[dict[str, Any]] = []
         self.best: dict[str, np.ndarray] = {}
         with strategy.scope():
-            self.average = WeightAverage(model, config.training.averaging)
+            decay = config.training.averaging
+            self.average = WeightAverage(network, self.model.optimizer, decay)
         self.dev = self._batches("dev")
-        self.logits = self._inference(model)
+        self.raw_outputs = self._inference(self.model)
         if self.average.decay:
             # The same examples after every epoch, a random part if there are many.
             sample = self._batches("train", seed=config.training.seed)
             batches = num_batches(_STATISTICS_EXAMPLES, config.training.batch_size)
             self.sample = sample.take(batches * self.replicas)
-            self.features = self._inference(head_features(model))
+            self.features = self._inference(network.packed_features)
         self.board: Board | None = None
 
     def run_epochs(self, *, resumed: bool) -> None:
@@ -179,20 +179,19 @@ class _Fit:
             if self.schedule.finished:
                 return
         training = self.config.training
-        self.board = Board(self.run.logs, self.config.class_names, self.options.histograms)
+        self.board = Board(self.run.logs, self.options.histograms)
         epoch = EpochVariable()
         dataset: Any = self._batches("train", seed=training.seed, epoch=epoch.variable)
         if self.replicas > 1:
             # Replicas take batches in turn; splitting one would tear its sentences apart.
             pipeline = dataset
             dataset = self.strategy.distribute_datasets_from_function(lambda _: pipeline)
-            # To learn their shapes, Keras adds up the devices' first batches, which fails since
-            # they differ in shape: it learns from one batch instead.
-            example, learn = next(iter(self.dev)), self.model._maybe_symbolic_build
-            self.model._maybe_symbolic_build = lambda iterator: learn(data_batch=example)
+            learn_shapes_from(self.model, next(iter(self.dev)))
         steps = num_batches(len(self.prepared["train"]), training.batch_size)
         words = self.prepared["train"].num_words
-        self.bar = ProgressBar(training.epochs, steps, words, self.options.show_progress)
+        shown = self.options.show_progress
+        watched = self.objective.watched
+        self.bar = ProgressBar(watched, training.epochs, steps, words, shown)
         callbacks = [epoch, self.average, self.bar, EpochEnd(self._finish_epoch)]
         self.model.optimizer.learning_rate.assign(self.schedule.learning_rate)
         try:
@@ -240,25 +239,26 @@ class _Fit:
         """
         if self.average.decay:
             features = [self.features(inputs).numpy() for inputs, _ in self.sample]
-            self.model.get_layer("head").take_statistics(np.concatenate(features))
+            self.objective.take_statistics(self.network.head, np.concatenate(features))
 
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
         """Scores the dev split, decides how to go on, and saves everything."""
         rate = float(np.array(self.model.optimizer.learning_rate))
         with self.average.in_model():
             self._take_statistics()
-            logits = np.concatenate([self.logits(inputs).numpy() for inputs, _ in self.dev])
-            labels = self.prepared["dev"].labels
-            confusion = confusion_matrix(labels, logits.argmax(-1), len(self.config.class_names))
-            accuracy = Evaluation(confusion, self.config.class_names).accuracy
-            if self.schedule.finish_epoch(logs["loss"], accuracy):
-                self.best = weights_of(self.model)
+            raw = np.concatenate([self.raw_outputs(inputs).numpy() for inputs, _ in self.dev])
+            targets = self.prepared["dev"].targets
+            evaluation = self.objective.evaluate(self.objective.numbers_of(raw), targets)
+            figures = evaluation.figures()
+            figure = figures[self.objective.monitor]
+            if self.schedule.finish_epoch(logs["loss"], figure):
+                self.best = weights_of(self.network)
             record = {
                 "epoch": epoch,
                 "train_loss": logs["loss"],
-                "train_accuracy": logs["accuracy"],
-                "dev_loss": _cross_entropy(logits, labels),
-                "dev_accuracy": accuracy,
+                **{f"train_{name}": logs[name] for name in sorted(logs) if name != "loss"},
+                "dev_loss": self.objective.loss_of(raw, targets),
+                **{f"dev_{name}": value for name, value in figures.items()},
                 "train_learning_rate": rate,
                 "train_gradient_norm": take_gradient_norm(self.model.optimizer),
                 "train_words_per_second": self.prepared["train"].num_words / self.bar.seconds,
@@ -266,7 +266,7 @@ class _Fit:
                 "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             }
             assert self.board is not None
-            self.board.write_epoch(epoch, record, confusion, self.model)
+            self.board.write_epoch(epoch, record, evaluation, self.model)
         self.model.optimizer.learning_rate.assign(self.schedule.learning_rate)
         self.records.append(record)
         self._save()
@@ -274,8 +274,9 @@ class _Fit:
             mark = "  best so far" if self.schedule.best_epoch == epoch else ""
             print(
                 f"epoch {epoch}/{self.config.training.epochs}  "
-                f"loss {logs['loss']:.4f}  accuracy {logs['accuracy']:.4f}  "
-                f"dev accuracy {accuracy:.4f}  "
+                f"loss {logs['loss']:.4f}  "
+                f"{self.objective.watched} {logs[self.objective.watched]:.4f}  "
+                f"dev {self.objective.monitor} {figure:.4f}  "
                 f"{record['train_words_per_second']:,.0f} words/s{mark}",
                 flush=True,
             )
@@ -286,30 +287,30 @@ class _Fit:
         return stop or self.schedule.finished
 
     def _save(self) -> None:
-        """Writes the epoch. `last.npz` comes first: what follows can be made from it."""
+        """Writes the epoch."""
         meta = {"schedule": self.schedule.state(), "records": self.records}
         aside = {"best": self.best, "average": self.average.state()}
-        save_state(self.run.last_file, self.model, aside, meta)
-        self._write_derived()
-
-    def _write_derived(self) -> None:
-        save_weights(self.run.best_file, self.best)
-        lines = [json.dumps(record) + "\n" for record in self.records]
-        write_text(self.run.metrics_file, "".join(lines))
-        write_text(self.run.card_file, model_card(self.run, self.config, self.records))
+        self.run.save_epoch(
+            state_file(self.network, self.model, aside, meta),
+            weights_file(self.best),
+            self.records,
+            model_card(self.run.path, self.config, self.records),
+        )
 
     def _restore(self) -> None:
-        if not self.run.last_file.exists():
+        if not self.run.is_begun:
             return
-        aside, meta = restore_state(self.run.last_file, self.model)
+        where = self.run.last_file
+        aside, meta = restore_state(self.run.state(), self.network, self.model, where)
         self.best = aside["best"]
-        self.average.restore(aside["average"], self.run.last_file)
-        self.schedule = Schedule(self.config.training, **meta["schedule"])
-        self.records = meta["records"]
-        self._write_derived()
-
-
-def _cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    log_sums = np.log(np.exp(shifted).sum(axis=-1))
-    return float(np.mean(log_sums - shifted[np.arange(len(labels)), labels]))
+        self.average.restore(aside["average"], where)
+        try:
+            state, self.records = meta["schedule"], list(meta["records"])
+            self.schedule = Schedule.of_state(self.config.training, self.objective, state)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RunError(
+                f"the file is damaged ({error!r})",
+                where=where,
+                hint="Restore it, or train again",
+            ) from None
+        self._save()

@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from dsa_keras.config import TrainingConfig
+from dsa_keras.keras_private import slots, trained_by
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 
@@ -32,7 +33,7 @@ class _CoupledL2:
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Updates the variables by the gradients plus `l2` times the variables."""
         if trainable_variables is None:
-            trainable_variables = self._trainable_variables  # type: ignore[attr-defined]
+            trainable_variables = trained_by(self)
         elif not self.built:  # type: ignore[attr-defined]
             with tf.init_scope():
                 self.build(trainable_variables)
@@ -65,14 +66,17 @@ class AdamL2(_CoupledL2, keras.optimizers.Adam):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """The update as one operation, which reads and writes every weight once."""
-        number = self._get_variable_index(variable)
+        moments = slots(self, variable, "_momentums", "_velocities")
+        if moments is None:
+            super().update_step(gradient, variable, learning_rate)
+            return
         kind = variable.dtype
         step = tf.cast(self.iterations.value, kind) + 1
         powers = [tf.cast(beta, kind) ** step for beta in (self.beta_1, self.beta_2)]
         tf.raw_ops.ResourceApplyAdam(
             var=_handle(variable),
-            m=_handle(self._momentums[number]),
-            v=_handle(self._velocities[number]),
+            m=_handle(moments[0]),
+            v=_handle(moments[1]),
             beta1_power=powers[0],
             beta2_power=powers[1],
             lr=tf.cast(learning_rate, kind),
@@ -90,11 +94,14 @@ class AdadeltaL2(_CoupledL2, keras.optimizers.Adadelta):
 
     def update_step(self, grad: Any, variable: Any, learning_rate: Any) -> None:
         """The update as one operation, which reads and writes every weight once."""
-        number = self._get_variable_index(variable)
+        kept = slots(self, variable, "_accumulated_grads", "_accumulated_delta_vars")
+        if kept is None:
+            super().update_step(grad, variable, learning_rate)
+            return
         tf.raw_ops.ResourceApplyAdadelta(
             var=_handle(variable),
-            accum=_handle(self._accumulated_grads[number]),
-            accum_update=_handle(self._accumulated_delta_vars[number]),
+            accum=_handle(kept[0]),
+            accum_update=_handle(kept[1]),
             lr=tf.cast(learning_rate, variable.dtype),
             rho=tf.cast(self.rho, variable.dtype),
             epsilon=tf.cast(self.epsilon, variable.dtype),

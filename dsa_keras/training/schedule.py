@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dsa_keras.config import TrainingConfig
+from dsa_keras.objectives import Objective
 
 
 @dataclass
@@ -20,26 +22,28 @@ class Schedule:
 
     Attributes:
         config: the settings of the schedule.
+        objective: says which figures are better.
         epoch: epochs finished.
         learning_rate: of the next epoch.
         best_loss: lowest training loss so far, by the plateau's measure of progress.
         bad_losses: epochs since then.
-        best_accuracy: highest dev accuracy so far.
+        best_figure: the best figure of the dev split so far; None before the first epoch.
         best_epoch: the epoch that had it, counted from 1.
     """
 
     config: TrainingConfig
+    objective: Objective
     epoch: int = 0
     learning_rate: float = 0.0
     best_loss: float = math.inf
     bad_losses: int = 0
-    best_accuracy: float = -1.0
+    best_figure: float | None = None
     best_epoch: int = 0
 
     def __post_init__(self) -> None:
         self.learning_rate = self.learning_rate or self.config.learning_rate
 
-    def finish_epoch(self, loss: float, dev_accuracy: float) -> bool:
+    def finish_epoch(self, loss: float, figure: float) -> bool:
         """Takes the figures of the epoch that just ended; True if it is the best so far.
 
         The learning rate is lowered when the training loss has not improved by `plateau_min_delta`
@@ -53,14 +57,14 @@ class Schedule:
             if self.bad_losses >= self.config.plateau_patience:
                 self.learning_rate *= self.config.plateau_factor
                 self.bad_losses = 0
-        if dev_accuracy > self.best_accuracy:
-            self.best_accuracy, self.best_epoch = dev_accuracy, self.epoch
+        if self.best_figure is None or self.objective.better(figure, self.best_figure):
+            self.best_figure, self.best_epoch = figure, self.epoch
             return True
         return False
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done or the dev accuracy has not improved for long enough."""
+        """Whether all epochs are done, or the dev split's figure has not improved for long enough."""
         waited = self.epoch - self.best_epoch
         stopped = 0 < self.config.early_stopping <= waited
         return stopped or self.epoch >= self.config.epochs
@@ -68,5 +72,19 @@ class Schedule:
     def state(self) -> dict[str, Any]:
         """All but the config, as plain values."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del values["config"]
+        del values["config"], values["objective"]
         return values
+
+    @classmethod
+    def of_state(
+        cls, config: TrainingConfig, objective: Objective, state: Mapping[str, Any]
+    ) -> Schedule:
+        """The schedule that `state` told; older ones call the figure an accuracy.
+
+        Raises:
+            TypeError: if it is no such state.
+        """
+        state = dict(state)
+        if "best_accuracy" in state:
+            state["best_figure"] = state.pop("best_accuracy")
+        return cls(config, objective, **state)

@@ -1,15 +1,15 @@
-"""Trains a classifier into a run folder, and goes on with one that was stopped.
+"""Trains a network into a run folder, and goes on with one that was stopped.
 
-Read top to bottom: the folder is made ready, the data becomes numbers (`task_data.py`), and the
-model is fitted epoch by epoch (`fit.py`). `resume` does the same from the files of the folder;
-since the order of an epoch depends on seed and epoch only, and the state holds the optimizer, the
-schedule and the random generators, it continues as if it had never stopped.
+Read top to bottom: the data becomes numbers (`task_data.py`), the folder is made, and the network is
+fitted epoch by epoch (`fit.py`). `resume` does the same from the files of the folder; since the
+order of an epoch depends on seed and epoch only, and the state holds the optimizer, the schedule and
+the random generators, it continues as if it had never stopped.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ import keras
 import tensorflow as tf
 
 import dsa_keras
-from dsa_keras.config import ModelConfig, TrainingConfig
-from dsa_keras.data.dataset import Dataset
-from dsa_keras.data.registry import load_dataset
-from dsa_keras.errors import RunError
+from dsa_keras.config import ModelConfig, Recipe
+from dsa_keras.datasets import Dataset
+from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.recipes import recipe_for
+from dsa_keras.runs import Run, RunConfig
 from dsa_keras.training.fit import AfterEpoch, Options, fit
-from dsa_keras.training.run import Run, RunConfig
 from dsa_keras.training.task_data import (
     TaskData,
     check_splits,
@@ -37,28 +37,33 @@ _LOGS_AND_WEIGHTS = 100_000_000
 
 def train(
     dataset: Dataset,
-    model: ModelConfig,
-    training: TrainingConfig,
     run_dir: str | Path,
+    recipe: Recipe | None = None,
     *,
     vectors: Sequence[str | Path] = (),
-    data: Mapping[str, Any] | None = None,
     options: Options | None = None,
     force: bool = False,
+    made_by: str = "train",
     task_data: TaskData | None = None,
     after_epoch: AfterEpoch | None = None,
 ) -> RunConfig:
     """Trains a new model.
 
+    Example:
+    ```python
+    dataset = load_dataset("file", path="reviews.csv")
+    train(dataset, "runs/reviews", recipe_for(dataset, "self-attention", vectors=False))
+    ```
+
     Args:
         dataset: with the splits `train` and `dev`.
-        model: the network; vocabulary size and number of classes are set from the data.
-        training: how to train.
         run_dir: the folder to make.
+        recipe: the network and how to train it; None takes that of the data set. What the data
+            decides, such as the number of words, is set from the data.
         vectors: files of word vectors. Without any, words get random vectors.
-        data: how `load_dataset` was called, `{"data_dir": ..., "options": {...}}`, for `resume`.
         options: how to run on this machine.
-        force: whether an old run in the folder may be removed.
+        force: whether an old run in the folder may be replaced; it is once all is prepared.
+        made_by: what makes the run. Anything but `train` replaces only runs of its own.
         task_data: what `prepare_task` made of the same arguments, if it is at hand.
         after_epoch: called after each epoch; may stop the training.
 
@@ -67,35 +72,32 @@ def train(
     """
     options = options or Options()
     check_splits(dataset)
+    recipe = recipe or recipe_for(dataset, vectors=bool(vectors))
     run = Run(run_dir)
-    run.create(force=force, needed_bytes=_LOGS_AND_WEIGHTS)
+    only = made_by if made_by != "train" else None
+    run.check_free(force=force, made_by=only)
+    run.check_room(_LOGS_AND_WEIGHTS)
     words = task_data or prepare_task(
-        dataset, model, training, vectors, show_progress=options.show_progress
+        dataset, recipe, vectors, show_progress=options.show_progress
     )
-    vocabulary, matrix, prepared = words.vocabulary, words.matrix, words.splits
-    model = model.replace(
-        vocabulary_size=len(vocabulary),
-        num_classes=len(dataset.class_names),
-        embedding_dim=matrix.shape[1],
-    )
+    matrix, model = words.matrix, fitted(recipe.model, dataset, words)
+    origin = dataset.origin
     config = RunConfig(
         task=dataset.name,
-        class_names=dataset.class_names,
-        is_pair=dataset.is_pair,
         model=model,
-        training=training,
+        training=recipe.training,
         data={
-            "data_dir": None,
-            "options": {},
-            **(data or {}),
+            "data_dir": origin and origin.data_dir,
+            "options": origin and dict(origin.options),
             "examples": {name: len(split) for name, split in dataset.splits.items()},
-            "fingerprint": fingerprint(prepared),
+            "fingerprint": fingerprint(words.splits),
         },
         vectors=words.vectors,
         options={
             "jit": options.jit,
             "precision": options.precision,
             "deterministic": options.deterministic,
+            "devices": list(options.devices) if options.devices else None,
         },
         versions={
             "dsa_keras": dsa_keras.__version__,
@@ -103,23 +105,53 @@ def train(
             "tensorflow": tf.__version__,
             "python": platform.python_version(),
         },
+        made_by=made_by,
     )
     # Trained vectors are in both weights files, with the optimizer's state, old beside new.
     copies = 10 if model.train_embeddings else 1
     run.check_room(_LOGS_AND_WEIGHTS + copies * matrix.nbytes)
-    # The config comes first: it is what makes the folder a run, which may be overwritten.
-    run.save_config(config)
-    vocabulary.save(run.vocabulary_file)
-    if not model.train_embeddings:
-        run.save_vectors(matrix)
-    fit(run, config, prepared, matrix, options, after_epoch, resumed=False)
+    fixed = None if model.train_embeddings else matrix
+    with run.made(config, words.vocabulary, fixed, force=force, made_by=only):
+        fit(
+            run,
+            config,
+            words.splits,
+            words.vocabulary,
+            matrix,
+            options,
+            after_epoch,
+            resumed=False,
+        )
     return config
+
+
+def fitted(model: ModelConfig, dataset: Dataset, words: TaskData) -> ModelConfig:
+    """The network with all that the data decides.
+
+    Raises:
+        ConfigError: if the network is to say something else than the data holds.
+    """
+    objective, found = model.objective, dataset.objective
+    if type(objective) is not type(found):
+        raise ConfigError(
+            f"the recipe is one of {objective.name}, the data is of {found.name}",
+            where=dataset.name,
+            hint="Take the recipe of the data set",
+        )
+    facts = {name: getattr(found, name) for name in found.of_data()}
+    return model.replace(
+        objective=objective.replace(**facts),
+        inputs=dataset.inputs,
+        vocabulary_size=len(words.vocabulary),
+        embedding_dim=words.matrix.shape[1],
+    )
 
 
 def resume(
     run_dir: str | Path,
     *,
     epochs: int | None = None,
+    dataset: Dataset | None = None,
     options: Options | None = None,
     task_data: TaskData | None = None,
     after_epoch: AfterEpoch | None = None,
@@ -129,43 +161,68 @@ def resume(
     Args:
         run_dir: the folder of the run.
         epochs: a new number of epochs, to train a finished run longer.
+        dataset: the data of the run, if it is at hand; it must be if it was made in Python.
         options: what is shown; how the run computes is taken from the run.
         task_data: the data of the run as numbers, if it is at hand.
         after_epoch: called after each epoch; may stop the training.
+
+    Raises:
+        RunError: if the data is not what it was, the state is missing or damaged, or another
+            process trains in the folder.
     """
     run = Run(run_dir)
     config = run.config()
-    if epochs is not None:
-        config = RunConfig.from_dict(
-            {**config.to_dict(), "training": {**config.training.to_dict(), "epochs": epochs}}
+    with run.training():
+        config = run.config()
+        if run.is_begun:
+            run.state()
+        vocabulary = run.vocabulary(config)
+        prepared, dataset = task_data.splits if task_data else None, dataset
+        if prepared is None:
+            dataset = dataset or config.dataset()
+            prepared = prepare_splits(dataset, config.training, vocabulary)
+        if fingerprint(prepared) != config.data["fingerprint"]:
+            raise RunError(
+                "the data is not what the run was started with",
+                where=run.path,
+                hint="Restore the data, or start a new run",
+            )
+        matrix = None
+        if not config.model.train_embeddings:
+            matrix = run.vectors(config)
+        elif not run.is_begun:
+            # Stopped in its first epoch: vectors that are trained start again as they did.
+            if task_data is None:
+                assert dataset is not None
+                task_data = prepare_task(dataset, config.recipe, config.vector_files)
+            matrix = task_data.matrix
+        run.adopted(config)
+        if epochs is not None and epochs != config.training.epochs:
+            config = RunConfig.from_dict(
+                {**config.to_dict(), "training": {**config.training.to_dict(), "epochs": epochs}}
+            )
+            run.save_config(config)
+        fit(
+            run,
+            config,
+            prepared,
+            vocabulary,
+            matrix,
+            resumed_options(config, options or Options()),
+            after_epoch,
+            resumed=True,
         )
-        run.save_config(config)
-    shown = options or Options()
-    options = Options(
+    return config
+
+
+def resumed_options(config: RunConfig, shown: Options) -> Options:
+    """How a run goes on: as it began, but for what is shown."""
+    how: dict[str, Any] = dict(config.options)
+    if devices := how.get("devices"):
+        how["devices"] = tuple(devices)
+    return Options(
         histograms=shown.histograms,
         show_progress=shown.show_progress,
         probe=shown.probe,
-        **config.options,
+        **how,
     )
-    if task_data:
-        prepared = task_data.splits
-    else:
-        vocabulary = run.vocabulary(config)
-        dataset = load_dataset(config.task, config.data["data_dir"], **config.data["options"])
-        prepared = prepare_splits(dataset, config.training, vocabulary)
-    if fingerprint(prepared) != config.data["fingerprint"]:
-        raise RunError(
-            "the data is not what the run was started with",
-            where=run.path,
-            hint="Restore the data, or start a new run",
-        )
-    matrix = None
-    if not config.model.train_embeddings:
-        matrix = run.vectors(config)
-    elif not run.last_file.exists():
-        # Stopped in its first epoch: vectors that are trained start again as they did.
-        files = config.vectors["files"]
-        task_data = task_data or prepare_task(dataset, config.model, config.training, files)
-        matrix = task_data.matrix
-    fit(run, config, prepared, matrix, options, after_epoch, resumed=True)
-    return config

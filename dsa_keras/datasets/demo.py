@@ -11,18 +11,28 @@ in train.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dsa_keras.data.dataset import Dataset, Split
-from dsa_keras.data.demo_captions import Caption, Hypothesis, caption, hypothesis
-from dsa_keras.data.demo_grammar import has_held_out, shuffled
-from dsa_keras.data.demo_reviews import KINDS, Review, review
+from dsa_keras import recipes
+from dsa_keras.config import Recipe
+from dsa_keras.datasets.dataset import Dataset, Split
+from dsa_keras.datasets.demo_captions import Caption, Hypothesis, caption, hypothesis
+from dsa_keras.datasets.demo_grammar import has_held_out, shuffled
+from dsa_keras.datasets.demo_reviews import KINDS, Review, review
+from dsa_keras.datasets.entry import Entry, Option
+from dsa_keras.datasets.loading import register_dataset
+from dsa_keras.encoders import Encoder
 from dsa_keras.errors import ConfigError
+from dsa_keras.inputs import PAIR, SENTENCE
+from dsa_keras.objectives.classification import Classification
 
 T = TypeVar("T")
+
+SENTIMENT = Classification(class_names=("negative", "positive"))
+NLI = Classification(class_names=("entailment", "neutral", "contradiction"))
 
 MIN_SIZE = 150
 """The fewest examples; below, training would lack words that the test needs."""
@@ -30,7 +40,7 @@ MIN_SIZE = 150
 _TRIES = 20_000
 
 
-def demo_sentiment(*, size: int = 6000, seed: int = 0) -> Dataset:
+def demo_sentiment(_: object = None, *, size: int = 6000, seed: int = 0) -> Dataset:
     """Film reviews of one line, negative or positive.
 
     Negation, double negation, intensifiers, comparison, agreement and contrast, with the words that
@@ -87,13 +97,13 @@ def demo_sentiment(*, size: int = 6000, seed: int = 0) -> Dataset:
             vocabulary.update(word for found in reviews for word in found.text.split())
         splits[name] = Split(
             texts=[found.text for found in reviews],
-            labels=np.array([label for label, _ in plan], np.int32),
+            targets=np.array([label for label, _ in plan], np.int32),
             decisive=[found.decisive for found in reviews],
         )
-    return Dataset("demo-sentiment", splits, ("negative", "positive"))
+    return Dataset("demo-sentiment", splits, SENTIMENT)
 
 
-def demo_nli(*, size: int = 9000, seed: int = 0) -> Dataset:
+def demo_nli(_: object = None, *, size: int = 9000, seed: int = 0) -> Dataset:
     """Picture captions, each with an entailed, a neutral and a contradictory statement.
 
     For "a smiling man in a red hat is playing the guitar in a park", with the words that decide in
@@ -159,7 +169,7 @@ def demo_nli(*, size: int = 9000, seed: int = 0) -> Dataset:
         if name == "train":
             vocabulary.update(word for pair in texts for text in pair for word in text.split())
         splits[name] = Split(texts, np.array(labels, np.int32), decisive)
-    return Dataset("demo-nli", splits, ("entailment", "neutral", "contradiction"))
+    return Dataset("demo-nli", splits, NLI)
 
 
 def _caption_pairs(
@@ -199,3 +209,38 @@ def _split_sizes(size: int, per_premise: int = 1) -> dict[str, int]:
     count = size // per_premise
     tenth = count // 10
     return {"train": count - 2 * tenth, "dev": tenth, "test": tenth}
+
+
+def _sentiment_recipe(encoder: Encoder, _: Mapping[str, Any]) -> Recipe:
+    return recipes.generated(encoder, SENTIMENT, SENTENCE)
+
+
+def _nli_recipe(encoder: Encoder, _: Mapping[str, Any]) -> Recipe:
+    return recipes.generated(encoder, NLI, PAIR)
+
+
+_OPTIONS = (
+    Option("--size", "size", "number of examples", kind=int, metavar="N"),
+    Option("--data-seed", "seed", "another seed generates other examples", kind=int, metavar="N"),
+)
+
+register_dataset(
+    Entry(
+        "demo-sentiment",
+        "generated film reviews, negative or positive",
+        demo_sentiment,
+        _sentiment_recipe,
+        _OPTIONS,
+        vectors=False,
+    )
+)
+register_dataset(
+    Entry(
+        "demo-nli",
+        "generated picture captions with a statement each",
+        demo_nli,
+        _nli_recipe,
+        _OPTIONS,
+        vectors=False,
+    )
+)

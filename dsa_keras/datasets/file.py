@@ -1,29 +1,48 @@
-"""The user's own data: csv, tsv or jsonl, one sentence or two per row, plain, `.gz` or `.zip`.
+"""`file`: a person's own data, csv, tsv or jsonl, one sentence or two per row, plain, `.gz` or `.zip`.
 
 The format comes from the suffix. A csv or tsv starts with a header; columns (jsonl: keys) are named
 by option. A csv is read strictly, so an unbalanced quote is an error; a tsv has no quoting: a quote
 is a character like any other. Blank lines are ignored, other columns are not looked at.
 
-Labels may be of any plain type. Their names in sorted order (numbers by value) are the classes,
-taken from the training split: a label that only development or test rows have is a bad row, since
-no model could learn it.
+What a label is, the objective says (`--target`): a class or a number. Class labels may be of any
+plain type. Their names in sorted order (numbers by value) are the classes, taken from the training
+split: a label that only development or test rows have is a bad row, since no model could learn it.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dsa_keras import recipes
+from dsa_keras.config import Recipe
 from dsa_keras.data.archives import list_members
-from dsa_keras.data.dataset import Dataset, Split, Text
-from dsa_keras.data.fractions import DEFAULT_FRACTIONS, SPLITS, checked_fractions, stratified
-from dsa_keras.data.text_files import BadRows, TextFile, finished_split, json_object, text_problem
+from dsa_keras.data.text_files import (
+    BadRows,
+    TextFile,
+    check_not_empty,
+    json_object,
+    text_problem,
+)
+from dsa_keras.datasets.dataset import Dataset, Split
+from dsa_keras.datasets.entry import ON_BAD_ROWS, Entry, Option
+from dsa_keras.datasets.fractions import (
+    DEFAULT_FRACTIONS,
+    SPLITS,
+    checked_fractions,
+    stratified,
+)
+from dsa_keras.datasets.loading import register_dataset
+from dsa_keras.encoders import Encoder
 from dsa_keras.errors import ConfigError, DataError, nearest
+from dsa_keras.inputs import PAIR, SENTENCE, Text
+from dsa_keras.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, Objective
 
 FORMATS = (".csv", ".tsv", ".jsonl")
 _SPLIT_NAMES = {
@@ -59,13 +78,35 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A checked row and its line in the file."""
+class TableRow:
+    """A checked row and its line in the file.
+
+    Attributes:
+        text: the text.
+        target: what the objective made of the label.
+        split: the split it belongs to, if a column says so.
+        line: where it stands.
+    """
 
     text: Text
-    label: str
+    target: Any
     split: str | None
     line: int
+
+
+def objective_for(target: str) -> type[Objective]:
+    """The objective whose targets are of a kind.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    kinds = {one.target_kind: one for one in OBJECTIVES if one.target_kind}
+    if target not in kinds:
+        raise ConfigError(f"unknown target {target!r}", hint=nearest(target, kinds))
+    return kinds[target]
+
+
+_DEFAULT_TARGET = OBJECTIVES.get(DEFAULT_OBJECTIVE).target_kind
 
 
 def load_tables(
@@ -80,6 +121,7 @@ def load_tables(
     label_column: str = "label",
     split_column: str | None = None,
     fractions: Sequence[float] | None = None,
+    target: str = _DEFAULT_TARGET,
     seed: int = 0,
     on_bad_rows: str = "error",
 ) -> Dataset:
@@ -93,14 +135,16 @@ def load_tables(
         test: the file of the test split.
         text_column: the column of the sentence, or of the first of two.
         pair_column: the column of the second sentence, for pairs.
-        label_column: the column of the label.
+        label_column: the column of the label, or of the number.
         split_column: the column that says train, dev (or val, valid, validation) or test.
         fractions: shares of train, dev and test, drawn per class; 0.8, 0.1, 0.1 unless given.
+        target: what the labels are, `class` or `number`.
         seed: of that draw; the same file, fractions and seed give the same splits.
         on_bad_rows: "error" stops at the first bad row, "skip" counts them; those of a file for
             all splits are counted under "train".
     """
     columns = Columns(text_column, pair_column, label_column, split_column)
+    kind = objective_for(target)
     files = {"train": train, "dev": dev, "test": test}
     given = {split: file for split, file in files.items() if file is not None}
     if (path is None) == (not given):
@@ -127,58 +171,58 @@ def load_tables(
 
     folder = Path("" if data_dir is None else data_dir).expanduser()
     bad = {split: BadRows(on_bad_rows) for split in SPLITS}
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[TableRow]] = {}
     if path is None:
         sources = {
             split: _source(folder / Path(file).expanduser()) for split, file in given.items()
         }
         for split, source in sources.items():
-            rows[split] = _read(source, columns, bad[split])
+            rows[split] = _read(source, columns, kind, bad[split])
     else:
         source = _source(folder / Path(path).expanduser())
         sources = dict.fromkeys(SPLITS, source)
-        everything = _read(source, columns, bad["train"])
+        everything = _read(source, columns, kind, bad["train"])
         if split_column is None:
-            chosen = stratified([row.label for row in everything], shares, seed, str(source))
+            strata = [str(kind.stratum(row.target)) for row in everything]
+            chosen = stratified(strata, shares, seed, str(source))
             drawn = {name: [everything[index] for index in chosen[name]] for name in SPLITS}
         else:
             drawn = {name: [row for row in everything if row.split == name] for name in SPLITS}
         rows = {split: part for split, part in drawn.items() if part or split == "train"}
-    return _dataset(rows, sources, bad)
+    return _dataset(rows, kind, sources, bad)
 
 
 def _dataset(
-    rows: dict[str, list[Row]], sources: dict[str, TextFile], bad: dict[str, BadRows]
+    rows: dict[str, list[TableRow]],
+    kind: type[Objective],
+    sources: dict[str, TextFile],
+    bad: dict[str, BadRows],
 ) -> Dataset:
-    class_names = sorted_names({row.label for row in rows["train"]})
-    to_class = {name: index for index, name in enumerate(class_names)}
+    check_not_empty(len(rows["train"]), sources["train"], bad["train"])
+    try:
+        objective = kind.of_targets([row.target for row in rows["train"]])
+    except ValueError as error:
+        raise DataError(
+            f"{error} in the training split, so there is nothing to learn",
+            where=str(sources["train"]),
+            hint="Check --label-column and --target",
+        ) from None
     splits: dict[str, Split] = {}
     for split, members in rows.items():
         texts: list[Text] = []
-        labels: list[int] = []
+        targets: list[int | float] = []
         for row in members:
-            if row.label not in to_class:
-                problem = (
-                    f"label {row.label!r} is in the {split} split, never in the training split"
-                )
+            try:
+                targets.append(objective.encoded(row.target))
+            except ValueError as error:
+                problem = f"{error} is in the {split} split, never in the training split"
                 bad[split].report(problem, sources[split], row.line)
                 continue
             texts.append(row.text)
-            labels.append(to_class[row.label])
-        splits[split] = finished_split(texts, labels, sources[split], bad[split])
+        check_not_empty(len(texts), sources[split], bad[split])
+        splits[split] = Split(texts, np.array(targets, objective.dtype))
     skipped = {split: bad[split].count for split in splits}
-    return Dataset("file", splits, class_names, skipped)
-
-
-def sorted_names(names: set[str]) -> tuple[str, ...]:
-    """Sorts class names: by value if all are numbers, else as text."""
-    try:
-        values = {name: float(name) for name in names}
-    except ValueError:
-        return tuple(sorted(names))
-    if not all(math.isfinite(value) for value in values.values()):
-        return tuple(sorted(names))
-    return tuple(sorted(names, key=lambda name: (values[name], name)))
+    return Dataset("file", splits, objective, skipped)
 
 
 def _source(path: Path) -> TextFile:
@@ -202,14 +246,16 @@ def _source(path: Path) -> TextFile:
     return TextFile(path, members[0])
 
 
-def _read(source: TextFile, columns: Columns, bad: BadRows) -> list[Row]:
+def _read(
+    source: TextFile, columns: Columns, kind: type[Objective], bad: BadRows
+) -> list[TableRow]:
     if source.name.endswith(".jsonl"):
         records = _json_records(source, columns, bad)
     else:
         records = _table_records(source, columns, bad)
     rows = []
     for line, record in records:
-        row = _checked_row(record, columns, line)
+        row = _checked_row(record, columns, kind, line)
         if isinstance(row, str):
             bad.report(row, source, line)
         else:
@@ -217,7 +263,9 @@ def _read(source: TextFile, columns: Columns, bad: BadRows) -> list[Row]:
     return rows
 
 
-def _checked_row(record: dict[str, Any], columns: Columns, line: int) -> Row | str:
+def _checked_row(
+    record: dict[str, Any], columns: Columns, kind: type[Objective], line: int
+) -> TableRow | str:
     """The row, or what is wrong with it."""
     texts = [record[name] for name in (columns.text, columns.pair) if name is not None]
     for text in texts:
@@ -225,27 +273,17 @@ def _checked_row(record: dict[str, Any], columns: Columns, line: int) -> Row | s
             return f"a sentence that is not a string: {str(text)[:40]!r}"
         if problem := text_problem(text):
             return problem
-    label = _label_name(record[columns.label])
-    if label is None:
-        return f"no usable label: {str(record[columns.label])[:40]!r}"
+    try:
+        target = kind.parsed(record[columns.label])
+    except ValueError as error:
+        return str(error)
     split = None
     if columns.split is not None:
         split = _SPLIT_NAMES.get(str(record[columns.split]).strip().lower())
         if split is None:
             value = str(record[columns.split])[:40]
             return f"unknown split {value!r}: it is none of {', '.join(SPLITS)}"
-    return Row(texts[0] if len(texts) == 1 else (texts[0], texts[1]), label, split, line)
-
-
-def _label_name(value: object) -> str | None:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, int | float | str):
-        name = str(value).strip()
-        return None if text_problem(name) else name
-    return None
+    return TableRow(texts[0] if len(texts) == 1 else (texts[0], texts[1]), target, split, line)
 
 
 def _json_records(
@@ -323,3 +361,53 @@ def _column_problem(columns: Columns, present: list[str]) -> str | None:
         if present.count(name) > 1:
             return f"more than one column {name!r}"
     return None
+
+
+def _recipe(encoder: Encoder, options: Mapping[str, Any]) -> Recipe:
+    objective = objective_for(options.get("target", _DEFAULT_TARGET))()
+    inputs = SENTENCE if options.get("pair_column") is None else PAIR
+    return recipes.own_data(encoder, objective, inputs)
+
+
+register_dataset(
+    Entry(
+        "file",
+        "your own .csv, .tsv or .jsonl (also .gz, .zip)",
+        load_tables,
+        _recipe,
+        (
+            Option("--file", "path", "one file with all the data", metavar="FILE"),
+            *(
+                Option(f"--{split}-file", split, f"file of the {split} split", metavar="FILE")
+                for split in SPLITS
+            ),
+            Option("--text-column", "text_column", "the sentence (default: text)", metavar="NAME"),
+            Option(
+                "--pair-column", "pair_column", "the second sentence, for pairs", metavar="NAME"
+            ),
+            Option("--label-column", "label_column", "the label (default: label)", metavar="NAME"),
+            Option(
+                "--target",
+                "target",
+                f"what a label is (default: {_DEFAULT_TARGET})",
+                choices=tuple(sorted(one.target_kind for one in OBJECTIVES if one.target_kind)),
+            ),
+            Option(
+                "--split-column",
+                "split_column",
+                "says train, dev or test for each row",
+                metavar="NAME",
+            ),
+            Option(
+                "--fractions",
+                "fractions",
+                "shares of one file (default: 0.8 0.1 0.1)",
+                kind=float,
+                metavar=("TRAIN", "DEV", "TEST"),
+                count=3,
+            ),
+            ON_BAD_ROWS,
+        ),
+        title="TASK file: your own .csv, .tsv or .jsonl (also .gz, .zip)",
+    )
+)

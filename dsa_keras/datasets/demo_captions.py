@@ -15,7 +15,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dsa_keras.data.demo_grammar import (
+from dsa_keras.datasets.demo_grammar import (
     Part,
     Word,
     fill_pattern,

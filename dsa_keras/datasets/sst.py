@@ -17,12 +17,22 @@ words of the text. Blank lines are ignored.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from dsa_keras.data.dataset import Dataset, Split
-from dsa_keras.data.text_files import BadRows, Layout, TextFile, finished_split, text_problem
+import numpy as np
+
+from dsa_keras import recipes
+from dsa_keras.config import Recipe
+from dsa_keras.data.text_files import BadRows, Layout, TextFile, check_not_empty, text_problem
+from dsa_keras.datasets.dataset import Dataset, Split
+from dsa_keras.datasets.entry import ON_BAD_ROWS, Entry, Option
+from dsa_keras.datasets.loading import register_dataset
+from dsa_keras.encoders import Encoder
+from dsa_keras.objectives.classification import Classification
 
 CLASS_NAMES = {
     "sst2": ("negative", "positive"),
@@ -63,7 +73,7 @@ def load_sst(
         bad = BadRows(on_bad_rows)
         splits[split] = _read_split(name, source, bad, phrases=phrases and split == "train")
         skipped[split] = bad.count
-    return Dataset(name, splits, CLASS_NAMES[name], skipped)
+    return Dataset(name, splits, Classification(class_names=CLASS_NAMES[name]), skipped)
 
 
 def parse_tree(line: str) -> list[tuple[int, str]]:
@@ -152,4 +162,31 @@ def _read_split(name: str, source: TextFile, bad: BadRows, *, phrases: bool) -> 
             if label in to_class:
                 texts.append(text)
                 labels.append(to_class[label])
-    return finished_split(texts, labels, source, bad)
+    check_not_empty(len(texts), source, bad)
+    return Split(texts, np.array(labels, np.int32))
+
+
+def _recipe(name: str, encoder: Encoder, _: Mapping[str, Any]) -> Recipe:
+    return recipes.paper_sentences(encoder, Classification(class_names=CLASS_NAMES[name]))
+
+
+SENTENCES_ONLY = Option(
+    "--sentences-only",
+    "phrases",
+    "train on whole sentences, not on all phrases",
+    constant=False,
+)
+
+for _name, _about in (
+    ("sst2", "Stanford Sentiment Treebank, two classes"),
+    ("sst5", "Stanford Sentiment Treebank, five classes"),
+):
+    register_dataset(
+        Entry(
+            _name,
+            _about,
+            functools.partial(load_sst, _name),
+            functools.partial(_recipe, _name),
+            (SENTENCES_ONLY, ON_BAD_ROWS),
+        )
+    )

@@ -1,65 +1,58 @@
-"""SNLI from its official files: jsonl or tab-separated text, loose or in the official archive.
+"""What SNLI and MultiNLI share: their files, jsonl or tab-separated text, as the official ones are.
 
 Rows whose gold label is "-" (the annotators did not agree) are dropped in every split, as everybody
-does; that is part of the data set, so they are logged and do not count as bad rows. Splits that are
-not there are left out, blank lines are ignored.
+does; that is part of the data sets, so they are logged and do not count as bad rows. Blank lines
+are ignored.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from dsa_keras.data.dataset import Dataset, Split
+import numpy as np
+
+from dsa_keras import recipes
+from dsa_keras.config import Recipe
 from dsa_keras.data.text_files import (
     BadRows,
     Layout,
     TextFile,
+    check_not_empty,
     encoding_problem,
-    finished_split,
     json_object,
     text_problem,
 )
+from dsa_keras.datasets.dataset import Dataset, Split
+from dsa_keras.encoders import Encoder
 from dsa_keras.errors import DataError
+from dsa_keras.objectives.classification import Classification
 
 CLASS_NAMES = ("entailment", "neutral", "contradiction")
-LAYOUT = Layout(
-    title="SNLI",
-    url="https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
-    folders=("", "snli_1.0", "snli/snli_1.0", "snli"),
-    files={
-        split: (f"snli_1.0_{split}.jsonl", f"snli_1.0_{split}.txt")
-        for split in ("train", "dev", "test")
-    },
-    complete=False,
-)
 COLUMNS = ("gold_label", "sentence1", "sentence2")
 
 _log = logging.getLogger(__name__)
-_Row = tuple[int, object, object, object]
+_Line = tuple[int, object, object, object]
 
 
-def load_snli(
-    data_dir: str | os.PathLike[str] | None,
-    *,
-    on_bad_rows: str = "error",
+def load_nli(
+    name: str, layout: Layout, data_dir: str | os.PathLike[str] | None, on_bad_rows: str
 ) -> Dataset:
-    """Loads whichever splits of SNLI are there, as (premise, hypothesis) pairs.
-
-    Args:
-        data_dir: the folder with `snli_1.0/snli_1.0_train.jsonl` (or `.txt`) and its like, that
-            folder itself, or the official archive or a folder that holds it. Where both forms are
-            there, jsonl is read.
-        on_bad_rows: "error" stops at the first bad row, "skip" counts them.
-    """
+    """Loads whichever splits of a layout are there, as (premise, hypothesis) pairs."""
     splits: dict[str, Split] = {}
     skipped: dict[str, int] = {}
-    for split, source in LAYOUT.find(data_dir).items():
+    for split, source in layout.find(data_dir).items():
         bad = BadRows(on_bad_rows)
         splits[split] = _read_split(source, bad)
         skipped[split] = bad.count
-    return Dataset("snli", splits, CLASS_NAMES, skipped)
+    return Dataset(name, splits, Classification(class_names=CLASS_NAMES), skipped)
+
+
+def recipe(encoder: Encoder, _: Mapping[str, Any]) -> Recipe:
+    """The paper's on SNLI."""
+    return recipes.paper_pairs(encoder, Classification(class_names=CLASS_NAMES))
 
 
 def _read_split(source: TextFile, bad: BadRows) -> Split:
@@ -87,10 +80,11 @@ def _read_split(source: TextFile, bad: BadRows) -> Split:
         labels.append(to_class[label])
     if without_label:
         _log.info("%s: %d rows without a gold label dropped", source, without_label)
-    return finished_split(texts, labels, source, bad)
+    check_not_empty(len(texts), source, bad)
+    return Split(texts, np.array(labels, np.int32))
 
 
-def _jsonl_rows(source: TextFile, bad: BadRows) -> Iterator[_Row]:
+def _jsonl_rows(source: TextFile, bad: BadRows) -> Iterator[_Line]:
     for number, line in source.lines():
         if not line.strip():
             continue
@@ -105,7 +99,7 @@ def _jsonl_rows(source: TextFile, bad: BadRows) -> Iterator[_Row]:
         yield number, row["gold_label"], row["sentence1"], row["sentence2"]
 
 
-def _txt_rows(source: TextFile, bad: BadRows) -> Iterator[_Row]:
+def _txt_rows(source: TextFile, bad: BadRows) -> Iterator[_Line]:
     lines = source.lines()
     header = next(lines)[1].rstrip("\r\n").split("\t")
     if missing := [column for column in COLUMNS if column not in header]:

@@ -1,4 +1,4 @@
-"""`dsa_snli`: SNLI without the rows that have no gold label (see `dsa_keras.data.snli`)."""
+"""`dsa_snli`: SNLI without the rows that have no gold label (see `dsa_keras.datasets.snli`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from dsa_keras.data import snli
-from dsa_keras.data.builders.official import check_sizes, official_data
-from dsa_keras.data.dataset import Split
+from dsa_keras.datasets import nli, snli
+from dsa_keras.datasets.builders.official import check_sizes, official_data
+from dsa_keras.datasets.dataset import Split
 
 PUBLISHED = {"train": 549_367, "dev": 9_842, "test": 9_824}
 
@@ -51,7 +51,7 @@ class DsaSnli(tfds.core.GeneratorBasedBuilder):
                 {
                     "premise": tfds.features.Text(),
                     "hypothesis": tfds.features.Text(),
-                    "label": tfds.features.ClassLabel(names=list(snli.CLASS_NAMES)),
+                    "label": tfds.features.ClassLabel(names=list(nli.CLASS_NAMES)),
                 }
             ),
         )
@@ -64,5 +64,5 @@ class DsaSnli(tfds.core.GeneratorBasedBuilder):
         return {name: self._generate_examples(split) for name, split in dataset.splits.items()}
 
     def _generate_examples(self, split: Split) -> Iterator[tuple[int, dict[str, Any]]]:
-        for index, (pair, label) in enumerate(zip(split.texts, split.labels, strict=True)):
+        for index, (pair, label) in enumerate(zip(split.texts, split.targets, strict=True)):
             yield index, {"premise": pair[0], "hypothesis": pair[1], "label": int(label)}

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dsa_keras.data.demo_grammar import (
+from dsa_keras.datasets.demo_grammar import (
     Part,
     Word,
     fill_pattern,

@@ -1,4 +1,4 @@
-"""`dsa_sst`: the Stanford Sentiment Treebank (see `dsa_keras.data.sst` for what its rows are)."""
+"""`dsa_sst`: the Stanford Sentiment Treebank (see `dsa_keras.datasets.sst` for what its rows are)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from dsa_keras.data import sst
-from dsa_keras.data.builders.official import check_sizes, official_data
-from dsa_keras.data.dataset import Split
+from dsa_keras.datasets import sst
+from dsa_keras.datasets.builders.official import check_sizes, official_data
+from dsa_keras.datasets.dataset import Split
 
 _SST2_SENTENCES = {"train": 6_920, "dev": 872, "test": 1_821}
 _SST5_SENTENCES = {"train": 8_544, "dev": 1_101, "test": 2_210}
@@ -82,5 +82,5 @@ class DsaSst(tfds.core.GeneratorBasedBuilder):
         return {name: self._generate_examples(split) for name, split in dataset.splits.items()}
 
     def _generate_examples(self, split: Split) -> Iterator[tuple[int, dict[str, Any]]]:
-        for index, (text, label) in enumerate(zip(split.texts, split.labels, strict=True)):
+        for index, (text, label) in enumerate(zip(split.texts, split.targets, strict=True)):
             yield index, {"text": text, "label": int(label)}

@@ -1,7 +1,7 @@
 """SST and SNLI as TensorFlow Datasets builders; importing this package registers them.
 
 ```python
-import dsa_keras.data.builders
+import dsa_keras.datasets.builders
 import tensorflow_datasets as tfds
 
 config = tfds.download.DownloadConfig(manual_dir="data")
@@ -14,7 +14,7 @@ Needs the extra `datasets` of this project.
 
 from __future__ import annotations
 
-from dsa_keras.data.builders.snli import DsaSnli, SnliConfig
-from dsa_keras.data.builders.sst import DsaSst, SstConfig
+from dsa_keras.datasets.builders.snli import DsaSnli, SnliConfig
+from dsa_keras.datasets.builders.sst import DsaSst, SstConfig
 
 __all__ = ["DsaSnli", "DsaSst", "SnliConfig", "SstConfig"]

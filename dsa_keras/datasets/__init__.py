@@ -1,0 +1,20 @@
+"""Data sets, one file each, registered by name: reader, splits, recipe, and options of commands.
+
+`CONTRIBUTING.md` says how to add one. Nothing here loads TensorFlow.
+"""
+
+from dsa_keras.datasets.dataset import Dataset, Origin, Split
+from dsa_keras.datasets.entry import Entry, Option
+from dsa_keras.datasets.loading import DATASETS, load_dataset, preset, register_dataset
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Entry",
+    "Option",
+    "Origin",
+    "Split",
+    "load_dataset",
+    "preset",
+    "register_dataset",
+]

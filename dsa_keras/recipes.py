@@ -1,0 +1,109 @@
+"""Recipes: the paper's settings for sentences and pairs, and what own and generated data get.
+
+A recipe starts from the setting of the paper's appendix; the encoder may then change what it is
+known to want (`Encoder.recipe`). Data sets pick theirs; commands, searches and studies ask them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
+from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, Encoder
+from dsa_keras.inputs import PAIR, SENTENCE, Inputs
+from dsa_keras.objectives import Objective
+
+if TYPE_CHECKING:
+    from dsa_keras.datasets import Dataset
+
+AVERAGING = 0.999
+"""The share of the average of the weights that a step keeps."""
+
+_RANDOM_VECTORS_RANGE = 0.5
+"""Random word vectors that are all a model has need the scale of real ones to be told apart."""
+
+
+def paper_pairs(encoder: Encoder, objective: Objective) -> Recipe:
+    """The paper on SNLI."""
+    model = ModelConfig(encoder=encoder, objective=objective, inputs=PAIR)
+    return encoder.recipe(Recipe(model, TrainingConfig(averaging=AVERAGING)))
+
+
+def paper_sentences(encoder: Encoder, objective: Objective) -> Recipe:
+    """The paper on SST."""
+    model = ModelConfig(
+        encoder=encoder,
+        objective=_with(objective, num_hidden_layers=1, head_dropout=0.4),
+        inputs=SENTENCE,
+        embedding_dropout=0.4,
+    )
+    training = TrainingConfig(
+        tokenizer="kim",
+        oov_range=0.05,
+        optimizer="adadelta",
+        learning_rate=1.0,
+        epsilon=1e-6,
+        batch_size=128,
+        plateau_patience=2,
+        averaging=AVERAGING,
+    )
+    return encoder.recipe(Recipe(model, training))
+
+
+def own_data(encoder: Encoder, objective: Objective, inputs: Inputs) -> Recipe:
+    """A person's own sentences, trained like SST, or pairs, trained like SNLI.
+
+    Both with `ptb`: `kim`, which was made for SST's tokenised text, leaves full stops and the like
+    on the words of plain text.
+    """
+    recipe = (paper_pairs if inputs.is_pair else paper_sentences)(encoder, objective)
+    return recipe.replace(tokenizer="ptb")
+
+
+def generated(encoder: Encoder, objective: Objective, inputs: Inputs) -> Recipe:
+    """Half the units, less dropout and smaller batches: for small data and random word vectors.
+
+    Nothing ends it early, since the dev accuracy stays that of guessing for the first few epochs.
+    """
+    layers = 2 if inputs.is_pair else 1
+    head = {"num_hidden_layers": layers, "hidden_units": 150, "head_dropout": 0.2}
+    base = encoder.small().recipe(Recipe(ModelConfig(encoder.small(), objective, inputs)))
+    model = replace(
+        base.model,
+        objective=_with(base.model.objective, **head),
+        embedding_dim=100,
+        embedding_dropout=0.1,
+    )
+    training = TrainingConfig(
+        tokenizer="whitespace", oov_range=0.5, batch_size=32, epochs=15, early_stopping=0
+    )
+    return Recipe(model, training)
+
+
+def without_vectors(recipe: Recipe) -> Recipe:
+    """Random word vectors are trained, and start at a scale that tells words apart."""
+    return recipe.replace(train_embeddings=True, oov_range=_RANDOM_VECTORS_RANGE)
+
+
+def recipe_for(dataset: Dataset, encoder: str | Encoder = DEFAULT_ENCODER, **how: Any) -> Recipe:
+    """The recipe of a data set that is loaded, or was made in Python; see `preset`.
+
+    Args:
+        dataset: what to train on.
+        encoder: one of `ENCODERS`, or an encoder with settings of your own.
+        **how: `vectors`, as of `preset`.
+    """
+    if dataset.origin is not None:
+        from dsa_keras.datasets import preset
+
+        return preset(dataset.name, encoder, dataset.origin.options, **how)
+    chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
+    recipe = own_data(chosen, dataset.objective, dataset.inputs)
+    return recipe if how.get("vectors", True) else without_vectors(recipe)
+
+
+def _with(objective: Objective, **values: Any) -> Objective:
+    """The objective with some settings changed, those that it has."""
+    known = objective.hints()
+    return objective.replace(**{name: value for name, value in values.items() if name in known})
