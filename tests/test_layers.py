@@ -387,6 +387,29 @@ def test_statistics_taken_from_a_batch_are_those_of_training_on_it():
     np.testing.assert_allclose(head(x, training=False), trained, atol=1e-5)
 
 
+def test_batch_norm_is_folded_by_hand():
+    head = MLPHead(1, hidden_units=2, num_hidden_layers=1)
+    with pytest.raises(ValueError, match="MLPHead has no weights to fold yet"):
+        head.folded()
+    head.build((None, 2))
+    norm, hidden, classes = head._norms[0], head._hidden[0], head._classes
+    # gamma, beta, mean, variance; with epsilon 1e-5 the deviations are 2 and 1/2.
+    norm.set_weights(np.array([[4, 1], [1, -1], [3, 2], [4 - 1e-5, 0.25 - 1e-5]]))
+    hidden.set_weights([np.array([[1, 2], [3, 4]]), np.array([10, 20])])
+    classes.set_weights([np.array([[5], [6]]), np.array([7])])
+    # Scales are 4 / 2 = 2 and 1 / 0.5 = 2; shifts are 1 - 3 * 2 = -5 and -1 - 2 * 2 = -5.
+    # The bias is (10 - 5 * 1 - 5 * 3, 20 - 5 * 2 - 5 * 4).
+    expected = [([[2, 4], [6, 8]], [-10, -10]), ([[5], [6]], [7])]
+    folded = head.folded()
+    for parts, by_hand in zip(folded, expected, strict=True):
+        for part, other in zip(parts, by_hand, strict=True):
+            assert part.dtype == np.float32
+            np.testing.assert_allclose(part, other, rtol=1e-6)
+    (kernel, bias), (last, last_bias) = folded
+    x = RANDOM.normal(size=(5, 2)).astype("float32")
+    np.testing.assert_allclose(leaky(x @ kernel + bias) @ last + last_bias, head(x), rtol=1e-4)
+
+
 def test_mlp_head_gives_float32_logits_in_half_precision():
     head = MLPHead(3, dtype="mixed_float16")
     assert head(VECTORS).dtype == "float32"
