@@ -118,22 +118,10 @@ class Network:
 
 def fold(head: MLPHead) -> list[tuple[tf.Variable, tf.Variable]]:
     """Kernel and bias of the head's dense layers, each with the batch norm before it folded in."""
-    layers = {layer.name: layer for layer in head._flatten_layers(include_self=False)}
-    names = [f"hidden{number}" for number in range(1, head.num_hidden_layers + 1)]
-    folded = []
-    for number, name in enumerate([*names, "classes"], start=1):
-        kernel, bias = (np.array(weight, np.float64) for weight in layers[name].weights)
-        if norm := layers.get(f"batch_norm{number}"):
-            gamma, beta, mean, variance = (
-                np.array(weight, np.float64)
-                for weight in (norm.gamma, norm.beta, norm.moving_mean, norm.moving_variance)
-            )
-            scale = gamma / np.sqrt(variance + norm.epsilon)
-            bias = bias + (beta - mean * scale) @ kernel
-            kernel = scale[:, None] * kernel
-        parts = (tf.Variable(one.astype(np.float32), trainable=False) for one in (kernel, bias))
-        folded.append(tuple(parts))
-    return folded
+    return [
+        (tf.Variable(kernel, trainable=False), tf.Variable(bias, trainable=False))
+        for kernel, bias in head.folded()
+    ]
 
 
 def in_groups(function: Callable[[Any], Any], ids: Any, shape: Sequence[int | None]) -> Any:

@@ -14,6 +14,7 @@ import pytest
 from exported import CASES, case, random_run
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_parameters import some_slow
 
 from dsa_keras.data import TOKENIZERS, tokenize
 from dsa_keras.errors import ConfigError, RunError
@@ -172,7 +173,7 @@ def test_names_are_checked_before_anything_is_read(command, suffix, tmp_path, ca
     assert there.read_text() == "kept"
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some_slow(CASES, {"pair"}))
 def test_litert_answers_as_keras_does(name, tmp_path_factory, tmp_path, capsys):
     run = case(tmp_path_factory, name).run
     out = tmp_path / "model.tflite"

@@ -14,6 +14,7 @@ import pytest
 from exported import CASES, TEXTS, case, random_run
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_parameters import some_slow
 
 from dsa_keras.config import ENCODERS
 from dsa_keras.errors import ConfigError, DataError, RunError
@@ -90,7 +91,13 @@ def test_every_signature_answers_as_keras_does(either):
     assert_same_answers(either.version, either.run, either.texts)
 
 
-@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "dsa-single"])
+@pytest.mark.parametrize(
+    "encoder",
+    some_slow(
+        [name for name in ENCODERS if name != "dsa-single"],
+        {"dsa-multiple", "bilstm", "bilstm-self-attention"},
+    ),
+)
 def test_every_encoder_is_exported(encoder, tmp_path):
     run = random_run(tmp_path / "run", encoder=encoder, train_embeddings=False)
     exported = export_saved_model(run, tmp_path / "model")
@@ -342,7 +349,9 @@ def test_a_killed_export_leaves_no_version(single, tmp_path):
     assert [path.name for path in out.iterdir()] == ["1"]
 
 
-@pytest.mark.parametrize(("precision", "bytes_each"), [("float16", 2), ("int8", 1)])
+@pytest.mark.parametrize(
+    ("precision", "bytes_each"), some_slow([("float16", 2), ("int8", 1)], {("float16", 2)})
+)
 def test_word_vectors_in_fewer_bits(single, tmp_path, precision, bytes_each, capsys):
     import tensorflow as tf
 
@@ -427,6 +436,7 @@ def test_int8_rows_have_a_scale_of_their_own():
     np.testing.assert_allclose(table * scales[:, None], rows, rtol=0.01)
 
 
+@pytest.mark.slow
 def test_saved_model_cli_as_the_readme_prints_it(single):
     tool = str(Path(sys.executable).parent / "saved_model_cli")
     shared = ["--dir", str(single.version), "--tag_set", "serve"]

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from exported import CASES, case, random_run
 from fresh_python import loaded_after
+from slow_parameters import some_slow
 
 from dsa_keras.errors import DataError
 from export.main import main
 from export.verify import Difference, Report, _distance, read_texts, verify, version_folder
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some_slow(CASES, {"pair"}))
 def test_all_ways_agree(name, tmp_path_factory, tmp_path, capsys):
     from export.onnx_export import export_onnx
 

@@ -374,6 +374,7 @@ def test_probe_texts_from_a_file(tmp_path):
         probe_texts(str(tmp_path / "missing.txt"), pairs)
 
 
+@pytest.mark.slow
 def test_the_command_line_inspects_pairs_and_compares(tmp_path, capsys):
     from dsa_keras.commands.main import main
 

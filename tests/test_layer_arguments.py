@@ -75,7 +75,10 @@ SEGMENTS = np.array([[1, 1, 0, 2, 2, 2]] * 3, "int32")
             lambda: PackedBiLSTM(keras.layers.Bidirectional(keras.layers.LSTM(2)))(WORDS),
             "`segment_ids` is missing",
         ),
-        (lambda: TracedAttention(keras.layers.Dense(2)), "`attention` must be a DynamicSelf"),
+        (
+            lambda: TracedAttention(keras.layers.Dense(2)),
+            "`attention` must be a layer with a method `trace`.*Received: attention=<Dense",
+        ),
         (
             lambda: DynamicSelfAttention(2)(WORDS, num_segments=2),
             "`num_segments` goes with `segment_ids`",

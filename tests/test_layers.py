@@ -14,6 +14,7 @@ from layer_checks import check_layer, check_masks
 from dsa_keras import layers
 from dsa_keras.config import ModelConfig
 from dsa_keras.layers import (
+    AttentionLayer,
     ConvMaxPooling,
     DenseConvBlock,
     DynamicSelfAttention,
@@ -45,6 +46,33 @@ PACKED = {"segment_ids": SEGMENTS, "num_segments": 2}
 def bilstm(units, return_sequences=False, dtype=None):
     lstm = keras.layers.LSTM(units, return_sequences=return_sequences, dtype=dtype)
     return keras.layers.Bidirectional(lstm, dtype=dtype)
+
+
+@keras.saving.register_keras_serializable(package="dsa_keras")
+class OwnAttention(AttentionLayer):
+    """An attention as a user writes one, on the words as they are."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(units, **kwargs)
+        self._scores = self.dense(self.num_attentions, "scores")
+
+    def build(self, input_shape):
+        self._scores.build(input_shape)
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        segment_ids=None,
+        num_segments=None,
+        return_attention_scores=False,
+    ):
+        words, form = self.words_and_form(inputs, mask, segment_ids, num_segments)
+        scores = form.arrange(self._scores(words), self.num_attentions)[..., 0]
+        weights = form.softmax(scores)
+        words = form.arrange(words, self.num_attentions)
+        vectors = self.joined(form, form.weighted_sum(weights, words))
+        return (vectors, form.weights_out(weights)) if return_attention_scores else vectors
 
 
 # name: (what makes the layer, inputs, further options of check_layer)
@@ -117,6 +145,21 @@ CASES = {
         WORDS,
         {"arguments": PACKED},
     ),
+    "own-attention": (
+        lambda **kw: OwnAttention(2, num_attentions=2, **kw),
+        WORDS,
+        {"masked": True},
+    ),
+    "own-attention-packed": (
+        lambda **kw: OwnAttention(2, num_attentions=2, **kw),
+        WORDS,
+        {"arguments": {**PACKED, "return_attention_scores": True}},
+    ),
+    "traced-own-attention": (
+        lambda **kw: TracedAttention(OwnAttention(4, dtype=kw.get("dtype")), **kw),
+        WORDS,
+        {"masked": True},
+    ),
     "traced-dsa": (
         lambda **kw: TracedAttention(DynamicSelfAttention(3, dtype=kw.get("dtype")), **kw),
         WORDS,
@@ -175,7 +218,9 @@ def test_every_public_layer_is_checked():
         for one in (getattr(layers, name) for name in layers.__all__)
         if isinstance(one, type) and issubclass(one, keras.Layer)
     }
-    assert public <= {type(make()) for make, _, _ in CASES.values()}
+    checked = {type(make()) for make, _, _ in CASES.values()}
+    assert OwnAttention.__base__ is AttentionLayer
+    assert public - {AttentionLayer} <= checked
 
 
 # What each layer computes.
@@ -342,6 +387,29 @@ def test_statistics_taken_from_a_batch_are_those_of_training_on_it():
     np.testing.assert_allclose(head(x, training=False), trained, atol=1e-5)
 
 
+def test_batch_norm_is_folded_by_hand():
+    head = MLPHead(1, hidden_units=2, num_hidden_layers=1)
+    with pytest.raises(ValueError, match="MLPHead has no weights to fold yet"):
+        head.folded()
+    head.build((None, 2))
+    norm, hidden, classes = head._norms[0], head._hidden[0], head._classes
+    # gamma, beta, mean, variance; with epsilon 1e-5 the deviations are 2 and 1/2.
+    norm.set_weights(np.array([[4, 1], [1, -1], [3, 2], [4 - 1e-5, 0.25 - 1e-5]]))
+    hidden.set_weights([np.array([[1, 2], [3, 4]]), np.array([10, 20])])
+    classes.set_weights([np.array([[5], [6]]), np.array([7])])
+    # Scales are 4 / 2 = 2 and 1 / 0.5 = 2; shifts are 1 - 3 * 2 = -5 and -1 - 2 * 2 = -5.
+    # The bias is (10 - 5 * 1 - 5 * 3, 20 - 5 * 2 - 5 * 4).
+    expected = [([[2, 4], [6, 8]], [-10, -10]), ([[5], [6]], [7])]
+    folded = head.folded()
+    for parts, by_hand in zip(folded, expected, strict=True):
+        for part, other in zip(parts, by_hand, strict=True):
+            assert part.dtype == np.float32
+            np.testing.assert_allclose(part, other, rtol=1e-6)
+    (kernel, bias), (last, last_bias) = folded
+    x = RANDOM.normal(size=(5, 2)).astype("float32")
+    np.testing.assert_allclose(leaky(x @ kernel + bias) @ last + last_bias, head(x), rtol=1e-4)
+
+
 def test_mlp_head_gives_float32_logits_in_half_precision():
     head = MLPHead(3, dtype="mixed_float16")
     assert head(VECTORS).dtype == "float32"
@@ -438,6 +506,31 @@ def test_packed_bilstm_and_its_gradient_are_those_of_keras(of_words, run):
     np.testing.assert_allclose(got, out, atol=1e-6)
     for one, other in zip(gradients, slopes, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_trace_of_dynamic_self_attention_has_every_iteration():
+    layer = DynamicSelfAttention(3, num_attentions=2, num_iterations=3)
+    mask = np.array([[1, 1, 0, 1, 1, 0]] * 3)
+    for traced in (layer.trace(WORDS, mask=mask), TracedAttention(layer)(WORDS, mask=mask)):
+        assert set(traced) == {"vectors", "attention_weights", "weight_vectors"}
+        vectors, trace = layer(WORDS, mask=mask, return_trace=True)
+        np.testing.assert_array_equal(traced["vectors"], vectors)
+        assert traced["attention_weights"].shape == (3, 3, 2, 6)
+        np.testing.assert_array_equal(traced["attention_weights"], trace.attention_weights)
+        assert traced["weight_vectors"].shape == (3, 3, 2, 3)
+        np.testing.assert_array_equal(traced["weight_vectors"], trace.weight_vectors)
+
+
+@pytest.mark.parametrize("make", [SelfAttention, OwnAttention])
+def test_a_trace_of_one_iteration_has_the_weights_of_the_call(make):
+    layer = make(2, num_attentions=2)
+    mask = np.array([[1, 1, 0, 1, 1, 0]] * 3)
+    for traced in (layer.trace(WORDS, mask=mask), TracedAttention(layer)(WORDS, mask=mask)):
+        assert set(traced) == {"vectors", "attention_weights"}
+        vectors, weights = layer(WORDS, mask=mask, return_attention_scores=True)
+        np.testing.assert_array_equal(traced["vectors"], vectors)
+        assert traced["attention_weights"].shape == (3, 1, 2, 6)
+        np.testing.assert_array_equal(traced["attention_weights"][:, 0], weights)
 
 
 HIDING = {

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from slow_parameters import some_slow
 from test_invariance import SMALL, pack, shaken
 
 from dsa_keras.models import (
@@ -151,7 +152,10 @@ def compiled(model, **options):
 @pytest.mark.parametrize(
     ("encoder", "form"),
     [
-        *((encoder, "padded") for encoder in ENCODERS),
+        *some_slow(
+            [(encoder, "padded") for encoder in ENCODERS],
+            {(encoder, "padded") for encoder in ENCODERS if encoder != "dsa-single"},
+        ),
         *((encoder, "packed") for encoder in ("dsa-single", "bilstm", "cnn")),
     ],
 )
@@ -171,11 +175,11 @@ def test_training_lowers_the_loss(encoder, form):
     ("encoder", "form"),
     [
         ("dsa-single", "padded"),
-        ("dsa-single", "packed"),
-        ("dsa-multiple", "packed pairs"),
-        ("self-attention", "packed"),
-        ("cnn", "padded"),
-        ("bilstm-self-attention", "padded"),
+        pytest.param("dsa-single", "packed", marks=pytest.mark.slow),
+        pytest.param("dsa-multiple", "packed pairs", marks=pytest.mark.slow),
+        pytest.param("self-attention", "packed", marks=pytest.mark.slow),
+        pytest.param("cnn", "padded", marks=pytest.mark.slow),
+        pytest.param("bilstm-self-attention", "padded", marks=pytest.mark.slow),
     ],
 )
 def test_xla_agrees_and_trains(encoder, form):
@@ -211,7 +215,16 @@ def test_xla_agrees_and_trains(encoder, form):
 
 @pytest.mark.parametrize(
     ("encoder", "policy"),
-    [*((encoder, "mixed_float16") for encoder in ENCODERS), ("dsa-single", "mixed_bfloat16")],
+    [
+        *some_slow(
+            [(encoder, "mixed_float16") for encoder in ENCODERS],
+            {
+                (encoder, "mixed_float16")
+                for encoder in ("dsa-multiple", "self-attention", "bilstm", "bilstm-self-attention")
+            },
+        ),
+        ("dsa-single", "mixed_bfloat16"),
+    ],
 )
 def test_mixed_precision(encoder, policy):
     exact = shaken(build_classifier(small(encoder)))
@@ -259,7 +272,10 @@ def every_form(encoder):
     yield "pair classifier", pair, {"hypothesis": IDS, "premise": IDS[::-1, :4].copy()}
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(
+    "encoder",
+    some_slow(ENCODERS, {"dsa-multiple", "self-attention", "bilstm-self-attention"}),
+)
 def test_files_and_clones_give_the_same_answers(encoder, tmp_path):
     path = tmp_path / "model.keras"
     for form, model, inputs in every_form(encoder):

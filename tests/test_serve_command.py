@@ -53,7 +53,9 @@ def command(*arguments):
     return main([*map(str, arguments)])
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "stop", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_serves_until_it_is_told_to_stop_and_finishes_what_it_began(folder, start, stop):
     # Long enough for the signal to come while the request waits; a stop must not cut it short.
     process = start(folder, "--batch-timeout-micros", 1_500_000)

@@ -142,6 +142,7 @@ def test_hyper_parameters_serve_other_command_lines():
 # Train --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_seeds_resume_and_compare(run, refused, tmp_path):
     base = tmp_path / "run"
     start = ("train", "demo-sentiment", "--size", 150, "--run-dir", base)

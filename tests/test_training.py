@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from runs import SMALL, shared_run, tiny_run
+from slow_parameters import some_slow
 
 import dsa_keras
 from dsa_keras.config import ENCODERS, TrainingConfig, preset
@@ -165,7 +166,9 @@ def test_schedule_goes_on_from_its_state():
 
 
 # The fixture `single` is the first of them.
-@pytest.mark.parametrize("encoder", ENCODERS[1:])
+@pytest.mark.parametrize(
+    "encoder", some_slow(ENCODERS[1:], {"dsa-multiple", "bilstm-self-attention"})
+)
 def test_every_encoder_trains_on_sentences(encoder):
     run = Run(shared_run(encoder=encoder))
     assert run.config().model.encoder == encoder
@@ -174,7 +177,7 @@ def test_every_encoder_trains_on_sentences(encoder):
     assert sum(prediction.probabilities.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("encoder", ["dsa-single", "dsa-multiple"])
+@pytest.mark.parametrize("encoder", some_slow(["dsa-single", "dsa-multiple"], {"dsa-multiple"}))
 def test_pairs_train(encoder):
     run = Run(shared_run(pair=True, encoder=encoder))
     assert run.config().is_pair
@@ -269,6 +272,7 @@ def test_tensorboard_shows_scalars_pictures_and_histograms(single):
     assert int(height) > 100
 
 
+@pytest.mark.slow
 def test_the_same_seed_trains_the_same_and_another_does_not(tmp_path):
     weights = []
     for number, seed in enumerate((0, 0, 1)):

@@ -102,6 +102,7 @@ def test_a_search_survives_kill_9_and_a_truncated_state_file(start, tmp_path):
     assert TrialFolder(folder.trials_dir / "0001").outcome().status == COMPLETED
 
 
+@pytest.mark.slow
 def test_chief_and_workers_of_which_one_is_killed(start, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -143,6 +143,7 @@ def test_a_trial_cut_by_the_clock_goes_on_from_its_last_epoch(tmp_path, capsys):
     assert "goes on after epoch 1" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_hyperband_goes_on_with_the_run_it_promotes(tmp_path):
     folder = _search(tmp_path / "s", tuner="hyperband", epochs=3, trials=4)
     promoted = _trial(folder, 3)
@@ -159,6 +160,7 @@ def test_hyperband_goes_on_with_the_run_it_promotes(tmp_path):
     assert results.same_epochs == 1
 
 
+@pytest.mark.slow
 def test_pairs_and_a_process_that_keeps_dying(tmp_path):
     folder = SearchFolder(tmp_path / "s")
     of = settings(task="demo-nli", trials=2, epochs=1)

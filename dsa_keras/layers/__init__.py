@@ -4,6 +4,7 @@ Every layer is registered for serialization under the package name `dsa_keras`, 
 padded word never changes a real one) and keeps no state but its weights.
 """
 
+from dsa_keras.layers.attention import AttentionLayer
 from dsa_keras.layers.compression import WordCompression
 from dsa_keras.layers.conv_max_pooling import ConvMaxPooling
 from dsa_keras.layers.convolution import WordConvolution
@@ -21,6 +22,7 @@ from dsa_keras.layers.unpack_ids import UnpackIds
 from dsa_keras.layers.word_embedding import WordEmbedding
 
 __all__ = [
+    "AttentionLayer",
     "ConvMaxPooling",
     "DenseConvBlock",
     "DynamicSelfAttention",

@@ -54,6 +54,7 @@ class PaddedWords:
 
     def softmax(self, scores: Any) -> Any:
         """Weights that sum to 1 over the real words of a sentence, exactly zero elsewhere."""
+        scores = _exact(scores)
         if self.mask is None:
             return tf.nn.softmax(scores, axis=-1)
         scores = tf.where(self.mask, scores, scores.dtype.min)
@@ -122,6 +123,7 @@ class PackedWords:
 
     def softmax(self, scores: Any) -> Any:
         """Weights that sum to 1 over the words of a sentence, exactly zero at separators."""
+        scores = _exact(scores)
         highest = tf.math.unsorted_segment_max(
             tf.stop_gradient(scores), self.sentence, self.all_segments
         )

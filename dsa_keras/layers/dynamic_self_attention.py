@@ -136,6 +136,20 @@ class DynamicSelfAttention(AttentionLayer):
             return sentence, trace
         return (sentence, form.weights_out(weights)) if return_attention_scores else sentence
 
+    def trace(self, inputs: Any, mask: Any = None) -> dict[str, Any]:
+        """Calls the layer and returns what Algorithm 1 computed in each iteration, too, by name.
+
+        Args:
+            inputs: words, `(batch, words, d_c)`.
+            mask: `(batch, words)`, bool, int or float; false where there is no word.
+
+        Returns:
+            `vectors`, the output, `(batch, num_attentions * units)`, and the `attention_weights`
+            and `weight_vectors` of `RoutingTrace`.
+        """
+        vectors, trace = self(inputs, mask=mask, return_trace=True)
+        return {"vectors": vectors, **trace._asdict()}
+
     def _route(self, words: Any, form: Any, traced: bool) -> tuple[Any, Any, RoutingTrace | None]:
         """Algorithm 1; its first iteration (q = 0) stands before the loop, so no update is lost."""
 

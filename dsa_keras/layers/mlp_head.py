@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from dsa_keras.layers.checks import REGISTERED_PACKAGE, dropout_rate, positive_integer
@@ -126,6 +127,30 @@ class MLPHead(keras.layers.Layer):
             norm.moving_variance.assign(variance)
             x = ops.leaky_relu(hidden(norm(x, training=False)), self.negative_slope)
 
+    def folded(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Returns kernel and bias of each dense layer, with the batch norm before it folded in.
+
+        In inference the head computes nothing else than these products, with LeakyReLU between
+        them. The arrays are folded in float64 and returned in float32.
+
+        Raises:
+            ValueError: if the head has no weights yet.
+        """
+        if not self.built:
+            raise ValueError("MLPHead has no weights to fold yet: call or build it first.")
+        folded = []
+        # Nothing is normalized before the classes.
+        for norm, dense in zip([*self._norms, None], [*self._hidden, self._classes], strict=True):
+            kernel, bias = (_float64(weight) for weight in (dense.kernel, dense.bias))
+            if norm is not None:
+                scale = _float64(norm.gamma) / np.sqrt(
+                    _float64(norm.moving_variance) + norm.epsilon
+                )
+                bias = bias + (_float64(norm.beta) - _float64(norm.moving_mean) * scale) @ kernel
+                kernel = scale[:, np.newaxis] * kernel
+            folded.append((kernel.astype(np.float32), bias.astype(np.float32)))
+        return folded
+
     def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
         """Logits, which are float32 under mixed precision too."""
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype="float32")
@@ -146,3 +171,7 @@ class MLPHead(keras.layers.Layer):
             "negative_slope": self.negative_slope,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def _float64(weight: Any) -> np.ndarray:
+    return np.asarray(ops.convert_to_numpy(weight), np.float64)

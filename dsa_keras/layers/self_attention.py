@@ -96,7 +96,6 @@ class SelfAttention(AttentionLayer):
         if self._projection is not None:
             x = ops.leaky_relu(self._projection(x), self.negative_slope)
         scores = self._weight_vectors(ops.tanh(self._hidden(x)))
-        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
         scores = ops.squeeze(form.arrange(scores, self.num_attentions), -1)
         weights = form.softmax(scores)
         # All attentions weigh the same words.

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import keras
-from keras import ops
 
+from dsa_keras.layers.attention import AttentionLayer
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
-from dsa_keras.layers.dynamic_self_attention import DynamicSelfAttention
-from dsa_keras.layers.self_attention import SelfAttention
 
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
@@ -22,7 +20,8 @@ class TracedAttention(keras.layers.Layer):
     **Masking.** The mask goes to the wrapped layer; none is passed on.
 
     Args:
-        attention: a `DynamicSelfAttention` or `SelfAttention` layer.
+        attention: a `DynamicSelfAttention`, a `SelfAttention` or another layer with a method
+            `trace`, as every `AttentionLayer` has.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -41,11 +40,12 @@ class TracedAttention(keras.layers.Layer):
     TensorShape([2, 3, 1, 7])
     """
 
-    def __init__(self, attention: DynamicSelfAttention | SelfAttention, **kwargs: Any) -> None:
+    def __init__(self, attention: AttentionLayer, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not isinstance(attention, DynamicSelfAttention | SelfAttention):
+        if not isinstance(attention, keras.Layer) or not hasattr(attention, "trace"):
             raise ValueError(
-                f"`attention` must be a DynamicSelfAttention or SelfAttention, got {attention!r}."
+                "`attention` must be a layer with a method `trace`, such as DynamicSelfAttention "
+                f"or SelfAttention. Received: attention={attention!r}"
             )
         self.supports_masking = True
         self.attention = attention
@@ -57,11 +57,7 @@ class TracedAttention(keras.layers.Layer):
 
     def call(self, inputs: Any, mask: Any = None) -> dict[str, Any]:
         """Computes the vectors and what led to them; see the class."""
-        if isinstance(self.attention, DynamicSelfAttention):
-            vectors, trace = self.attention(inputs, mask=mask, return_trace=True)
-            return {"vectors": vectors, **trace._asdict()}
-        vectors, weights = self.attention(inputs, mask=mask, return_attention_scores=True)
-        return {"vectors": vectors, "attention_weights": ops.expand_dims(weights, 1)}
+        return self.attention.trace(inputs, mask=mask)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """A sentence vector has no words, so no mask."""
