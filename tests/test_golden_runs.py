@@ -37,7 +37,7 @@ def test_it_answers_as_it_did(golden):
     sentences = [text if isinstance(text, str) else text[0] for text in expected["texts"]]
     np.testing.assert_allclose(model.encode(sentences), expected["vectors"], atol=1e-6)
     np.testing.assert_allclose(
-        model.probabilities(expected["texts"]), expected["probabilities"], atol=1e-6
+        model.numbers(expected["texts"]), expected["probabilities"], atol=1e-6
     )
     for one, weights in zip(model.explain(expected["texts"]), expected["attention"], strict=True):
         for trace, wanted in zip(one.traces.values(), weights, strict=True):
@@ -59,7 +59,7 @@ def test_it_goes_on_training_as_it_would_have(golden):
         for name, value in wanted.items():
             np.testing.assert_allclose(record[name], value, rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(
-        dsa_keras.load(run).probabilities(expected["texts"]),
+        dsa_keras.load(run).numbers(expected["texts"]),
         expected["resumed_probabilities"],
         atol=1e-4,
     )
