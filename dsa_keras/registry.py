@@ -42,11 +42,12 @@ class Registry(Generic[T]):
             ConfigError: if the name is taken by something else, or is no name.
         """
         if not name or ":" in name or name != name.strip():
-            raise ConfigError(f"{name!r} cannot be the name of an {self.kind}")
+            raise ConfigError(f"{name!r} cannot be the name of a registered {self.kind}")
         known = self._found.get(name)
         if known is not None and not _same(known, thing):
             raise ConfigError(
-                f"there is an {self.kind} {name!r} already", hint="Register it under another name"
+                f"the {self.kind} {name!r} is registered already",
+                hint="Register yours under another name",
             )
         self._found[name] = thing
         return thing
@@ -57,8 +58,14 @@ class Registry(Generic[T]):
         Raises:
             ConfigError: if there is none.
         """
-        if ":" in name:
-            return self._imported(name)
+        return self._imported(name) if ":" in name else self.registered(name)
+
+    def registered(self, name: str) -> T:
+        """The thing of this name; for names from a file, which must not say what is imported.
+
+        Raises:
+            ConfigError: if there is none.
+        """
         self._load()
         if name not in self._found:
             self._load_entry_point(name)
@@ -101,9 +108,9 @@ class Registry(Generic[T]):
             raise ConfigError(f"there is no {attribute!r} in {module_name}", where=reference)
         if not any(thing is known for known in self._found.values()):
             raise ConfigError(
-                f"it is not registered as an {self.kind}",
+                f"it is no registered {self.kind}",
                 where=reference,
-                hint=f"Decorate it with @register_{self.kind.replace(' ', '_')}",
+                hint=f"Register it with register_{self.kind.replace('data set', 'dataset')}",
             )
         return thing
 
@@ -128,12 +135,14 @@ def import_module(name: str) -> Any:
         sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except ImportError as error:
+    except Exception as error:
+        # Whatever is wrong in a module of the user's own is told in one line.
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigError(
-            f"cannot be imported ({error})",
+            f"cannot be imported ({problem})",
             where=name,
-            hint="Give the name of a module, such as my_package.my_module",
-        ) from None
+            hint="Give the name of a module that can be, such as my_package.my_module",
+        ) from error
 
 
 def _same(known: Any, thing: Any) -> bool:

@@ -61,10 +61,8 @@ def run(args: argparse.Namespace) -> None:
     """Writes the figures and says where."""
     for name, least in (("sentences", 1), ("seed", 0), ("min_count", 1)):
         if getattr(args, name) < least:
-            option = name.replace("_", "-")
-            raise ConfigError(
-                f"--{option} must be at least {least}. Received: {getattr(args, name)}"
-            )
+            option, value = name.replace("_", "-"), getattr(args, name)
+            raise ConfigError(f"--{option} must be at least {least}. Received: {value}")
     load_tensorflow(args.run_dir)
     import dsa_keras
     from dsa_keras.inspection.report import inspect_model, sample, write_inspection

@@ -40,9 +40,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="what the model says of sentences: labels with probabilities, or numbers",
-        description="Answers for sentences given as arguments, in a file, or on standard input, one a "
-        "line.\nFor a model of pairs: two arguments a pair, or two sentences a line with a tab "
-        "between.",
+        description="Answers for sentences given as arguments, in a file, or on standard input,\n"
+        "one a line. A model of pairs takes two arguments for each pair, or two sentences on a\n"
+        "line with a tab between them.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)

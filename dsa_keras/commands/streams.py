@@ -38,7 +38,7 @@ def read_lines(path: str) -> Iterator[str]:
         yield line.rstrip("\r\n")
     if number == 0:
         raise DataError(
-            "there is no line to read", where=source_name(path), hint="One sentence a line"
+            "there is no line to read", where=source_name(path), hint="Write one sentence a line"
         )
 
 

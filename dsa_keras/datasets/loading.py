@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dsa_keras.config import Recipe
@@ -46,7 +47,7 @@ def load_dataset(
     entry = DATASETS.get(name)
     dataset = entry.read(data_dir, **entry.checked(options))
     folder = None if data_dir is None else os.fspath(data_dir)
-    return dataset.loaded_from(Origin(folder, dict(options)))
+    return replace(dataset, name=entry.name, origin=Origin(folder, dict(options)))
 
 
 def preset(

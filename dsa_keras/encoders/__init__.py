@@ -50,4 +50,4 @@ def register_encoder(name: str) -> Callable[[Kind], Kind]:
 def encoder_of(values: Mapping[str, Any]) -> Encoder:
     """The encoder that `to_json` of another told: its name and its settings."""
     values = dict(values)
-    return ENCODERS.get(str(values.pop("name", ""))).from_dict(values)
+    return ENCODERS.registered(str(values.pop("name", ""))).from_dict(values)

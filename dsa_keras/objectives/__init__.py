@@ -42,4 +42,4 @@ def register_objective(name: str) -> Callable[[Kind], Kind]:
 def objective_of(values: Mapping[str, Any]) -> Objective:
     """The objective that `to_json` of another told: its name and its settings."""
     values = dict(values)
-    return OBJECTIVES.get(str(values.pop("name", ""))).from_dict(values)
+    return OBJECTIVES.registered(str(values.pop("name", ""))).from_dict(values)

@@ -127,6 +127,8 @@ class RunConfig:
                 raise ConfigError(f"its {one.name!r} is not a {kind.__name__}")
             if one.name not in values and one.name in _NEEDED:
                 raise ConfigError(f"it has no {one.name!r}")
+        if ":" in values["task"]:
+            raise ConfigError(f"its task is no name: {values['task']!r:.80}")
         known = {one.name for one in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - known):
             raise ConfigError(f"its key {unknown[0]!r} is not known")
