@@ -152,7 +152,7 @@ def _chosen_in(values: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"unknown hyper-parameter {name!r}", hint=nearest(name, known))
     chosen = {name: value for name, value in values.items() if name not in of_data}
     if "encoder" in chosen:
-        chosen["encoder"] = ENCODERS.get(str(chosen["encoder"])).name
+        chosen["encoder"] = ENCODERS.registered(str(chosen["encoder"])).name
     return chosen
 
 
