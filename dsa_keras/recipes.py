@@ -7,15 +7,12 @@ known to want (`Encoder.recipe`). Data sets pick theirs; commands, searches and 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
-from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, Encoder
+from dsa_keras.encoders import Encoder
 from dsa_keras.inputs import PAIR, SENTENCE, Inputs
 from dsa_keras.objectives import Objective
-
-if TYPE_CHECKING:
-    from dsa_keras.datasets import Dataset
 
 AVERAGING = 0.999
 """The share of the average of the weights that a step keeps."""
@@ -84,23 +81,6 @@ def generated(encoder: Encoder, objective: Objective, inputs: Inputs) -> Recipe:
 def without_vectors(recipe: Recipe) -> Recipe:
     """Random word vectors are trained, and start at a scale that tells words apart."""
     return recipe.replace(train_embeddings=True, oov_range=_RANDOM_VECTORS_RANGE)
-
-
-def recipe_for(dataset: Dataset, encoder: str | Encoder = DEFAULT_ENCODER, **how: Any) -> Recipe:
-    """The recipe of a data set that is loaded, or was made in Python; see `preset`.
-
-    Args:
-        dataset: what to train on.
-        encoder: one of `ENCODERS`, or an encoder with settings of your own.
-        **how: `vectors`, as of `preset`.
-    """
-    if dataset.origin is not None:
-        from dsa_keras.datasets import preset
-
-        return preset(dataset.name, encoder, dataset.origin.options, **how)
-    chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
-    recipe = own_data(chosen, dataset.objective, dataset.inputs)
-    return recipe if how.get("vectors", True) else without_vectors(recipe)
 
 
 def _with(objective: Objective, **values: Any) -> Objective:

@@ -126,14 +126,14 @@ class Network:
     def encoder_on(self, embedding: keras.Layer) -> keras.Model:
         """The encoder on another layer that gives words their vectors."""
         word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-        vectors = self.config.encoder.encode(self.layers, embedding(word_ids))
+        vectors = self.config.encoder.encode_ids(self.layers, embedding, word_ids)
         return keras.Model(word_ids, vectors, name="encoder")
 
     def traced_encoder_on(self, embedding: keras.Layer) -> keras.Model:
         """The traced encoder on another layer that gives words their vectors."""
         check_attends(self.config)
         word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-        outputs = self.config.encoder.trace(self.layers, embedding(word_ids))
+        outputs = self.config.encoder.trace(self.layers, embedding, word_ids)
         return keras.Model(word_ids, outputs, name="traced_encoder")
 
     def word_tables(self) -> Any:
@@ -193,9 +193,9 @@ class Network:
         encoder, num_segments = self.config.encoder, ops.size(inputs["index"])
         form = {"segment_ids": inputs["segment_ids"], "num_segments": num_segments}
         if encoder.packs:
-            return encoder.encode(self.layers, self.embedding(inputs["word_ids"]), **form)
+            return encoder.encode_ids(self.layers, self.embedding, inputs["word_ids"], **form)
         ids = UnpackIds(name="unpacked")(inputs["word_ids"], **form)
-        return encoder.encode(self.layers, self.embedding(ids))
+        return encoder.encode_ids(self.layers, self.embedding, ids)
 
 
 def check_attends(config: ModelConfig) -> None:
