@@ -313,4 +313,6 @@ class _Fit:
                 where=where,
                 hint="Restore it, or train again",
             ) from None
-        self._save()
+        # Folders of format 1 may have lost what is made of the state.
+        if self.run.records() != self.records or not self.run.best_file.exists():
+            self._save()
