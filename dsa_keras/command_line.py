@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dsa_keras.errors import DsaError, nearest
+from dsa_keras.backend import require_tensorflow
+from dsa_keras.errors import ConfigError, DsaError, nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,6 +95,10 @@ def load_tensorflow(run_dir: Path | None = None) -> None:
         from dsa_keras.runs import Run
 
         Run(run_dir).config()
+    try:
+        require_tensorflow()
+    except ImportError as error:
+        raise ConfigError(str(error).rstrip(".")) from None
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fresh_python import loaded_after
+from fresh_python import ROOT, loaded_after
 from runs import shared_run, small_options
 
 import dsa_keras
@@ -86,6 +89,19 @@ def test_a_command_loads_keras_without_what_it_would_not_use():
     )
     names = ("tensorflow", "keras", "sklearn", "matplotlib.pyplot")
     assert loaded_after(script, names) == ["tensorflow", "keras"]
+
+
+def test_another_backend_is_refused_in_one_line(single):
+    done = subprocess.run(
+        [sys.executable, "-m", "dsa_keras", "predict", str(single), "a film"],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "it runs on jax" in done.stderr
 
 
 def test_no_command_prints_help(run):
