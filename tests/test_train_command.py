@@ -274,6 +274,16 @@ def test_own_data(run, refused, tmp_path):
     assert config.model.train_embeddings
     code, out, error = run("evaluate", tmp_path / "run", "--json", "-")
     assert json.loads(out)["examples"] == 4, error
+    # The data of a run must stay what it was.
+    kept = file.read_text()
+    file.write_text(kept.replace(",bad", ",fair"))
+    error = refused("evaluate", tmp_path / "run")
+    assert "Classes: fair, good. The run is" in error
+    assert "Give the data that the run was trained with" in error
+    file.write_text(kept.replace("a bad", "a very bad"))
+    resume = ("train", "file", "--run-dir", tmp_path / "run", "--resume", "--epochs", 2)
+    assert "the data is not what the run was started with" in refused(*resume)
+    file.write_text(kept)
     assert "no dev examples" in refused(
         *("train", "file", "--train-file", file, "--run-dir", tmp_path / "other"), *columns
     )

@@ -15,6 +15,7 @@ import numpy as np
 from keras import ops
 
 from dsa_keras.config import ModelConfig
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError
 from dsa_keras.layers import GatherSentences, HeuristicMatching, UnpackIds, WordEmbedding
 
@@ -27,6 +28,7 @@ class Network:
 
     Example:
 
+    >>> from dsa_keras.datasets import preset
     >>> network = Network(preset("snli").model.replace(vocabulary_size=1000))
     >>> network.encoder(np.array([[5, 7, 9, 0]])).shape
     TensorShape([1, 600])
@@ -205,9 +207,10 @@ def check_attends(config: ModelConfig) -> None:
         ConfigError: if there is nothing to look at.
     """
     if not config.encoder.attends:
+        attending = [one.name for one in ENCODERS if one.attends]
         raise ConfigError(
             f"the encoder {config.encoder.name} has no attention to look at",
-            hint="Train one that attends",
+            hint=f"Encoders with attention: {', '.join(attending)}",
         )
 
 

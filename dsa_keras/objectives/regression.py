@@ -140,7 +140,7 @@ class Regression(MlpObjective):
             with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-        if not math.isfinite(number) or abs(number) > np.finfo(np.float32).max:
+        if not math.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number
 
