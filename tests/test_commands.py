@@ -139,6 +139,15 @@ def test_evaluate_takes_any_split_of_the_data(run, refused, copy):
     )
 
 
+def test_figures_are_shown_while_the_run_is_trained_and_then_not_kept(run, copy):
+    with Run(copy).training():
+        code, out, error = run("evaluate", copy)
+    assert code == 2
+    assert "on 30 examples" in out
+    assert error.count("\n") == 1, error
+    assert not (copy / "evaluation-test.json").exists()
+
+
 # Predict ------------------------------------------------------------------------------------------
 
 
