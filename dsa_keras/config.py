@@ -65,9 +65,7 @@ class ModelConfig(Settings):
     def choosable(self) -> tuple[str, ...]:
         """The hyper-parameters that a user chooses, those of encoder and objective included."""
         return tuple(
-            dict.fromkeys(
-                (*self.encoder.choices(), *self.objective.choices(), *self.own_choices())
-            )
+            dict.fromkeys((*self.encoder.choices(), *self.objective.choices(), *self.own_choices()))
         )
 
     def hyper_parameters(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a model takes: one sentence, or two. Names, order and prefixes are said here and only here."""
+"""What a model takes, one sentence or two: names, order and prefixes are said here alone."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Inputs:
                     f"text {number} is not {self.what}. Received: {text!r:.60}",
                     hint=f"Give a list of {'pairs' if self.is_pair else 'str'}",
                 )
-            found.append(self.text(parts))
+            found.append(self.text(list(parts)))
         return found
 
     @property

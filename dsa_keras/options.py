@@ -52,6 +52,12 @@ def add_import_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Adds the positional argument `RUN`, and `--import` for what the run is made of."""
+    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    add_import_option(parser)
+
+
 def import_named(arguments: Sequence[str]) -> None:
     """Imports the modules that `--import` and `--encoder module:Name` name.
 

@@ -2,9 +2,10 @@
 
 Each of ours is one file in the folder of its kind, which registers itself when it is imported; the
 registry imports the folder when it is first asked. A file of a user's own registers itself in the
-same way and is reached by three doors: the user imports it; a command is given `package.module:Name`
-or `--import package.module`; or an installed package names it as an entry point of the group
-`dsa_keras.encoders` (`.objectives`, `.datasets`). A name in a run folder never imports anything.
+same way, and there are three doors to it: the user imports it; a command is given
+`package.module:Name` or `--import package.module`; or an installed package names it as an entry
+point of the group `dsa_keras.encoders` (`.objectives`, `.datasets`). A name in a run folder never
+imports anything.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Registry(Generic[T]):
         if name not in self._found:
             raise ConfigError(
                 f"unknown {self.kind} {name!r}",
-                hint=f"{nearest(name, self.names())}. For one of your own give package.module:Name, "
-                "or --import package.module",
+                hint=f"{nearest(name, self.names())}. One of your own must be imported first: give "
+                "package.module:Name, or --import package.module",
             )
         return self._found[name]
 
@@ -83,6 +84,8 @@ class Registry(Generic[T]):
             return
         self._complete = True
         for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+            if module.ispkg:
+                continue
             importlib.import_module(f"{self.package}.{module.name}")
 
     def _load_entry_point(self, name: str) -> None:

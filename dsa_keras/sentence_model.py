@@ -137,7 +137,7 @@ class SentenceModel:
         return np.concatenate(parts)
 
     @overload
-    def predict(
+    def predict(  # type: ignore[overload-overlap]
         self, texts: str | tuple[str, str], batch_size: int = ..., show_progress_bar: bool = ...
     ) -> Answer: ...
     @overload
@@ -189,7 +189,9 @@ class SentenceModel:
         return self.objective.evaluate(numbers, split.targets)
 
     @overload
-    def explain(self, texts: str | tuple[str, str]) -> Explanation: ...
+    def explain(  # type: ignore[overload-overlap]
+        self, texts: str | tuple[str, str]
+    ) -> Explanation: ...
     @overload
     def explain(self, texts: Iterable[Text]) -> list[Explanation]: ...
     def explain(self, texts: Text | Iterable[Text]) -> Any:

@@ -1,10 +1,10 @@
 """One path from text to vectors: tokeniser, vocabulary, inputs and network, held together.
 
-Training, `dsa_keras.load`, explanations, exports and their checks all ask a `TextEncoder` for words,
-ids and vectors. Sentences are tokenised and looked up by the operations that are exported too. To
-encode many, they are sorted by length, so that a batch has hardly any padding; what depends on a
-word alone is computed once for all sentences with that word (`dsa_keras.layers.word_tables`). Nothing
-is changed by a call, so one encoder serves many threads.
+Training, `dsa_keras.load`, explanations, exports and their checks all ask a `TextEncoder` for
+words, ids and vectors. Sentences are tokenised and looked up by the operations that are exported
+too. To encode many, they are sorted by length, so that a batch has hardly any padding; what depends
+on a word alone is computed once for all sentences with that word (`dsa_keras.layers.word_tables`).
+Nothing is changed by a call, so one encoder serves many threads.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ class TextEncoder:
         """A vector for each sentence, `(sentences, units)`; see `SentenceModel.encode`."""
         found = self.word_ids(sentences)
         vectors = np.empty((len(found), self.units), np.float32)
-        with progress_bar(
-            len(found), "encoding", show=show_progress_bar, unit=" sentences"
-        ) as bar:
+        with progress_bar(len(found), "encoding", show=show_progress_bar, unit=" sentences") as bar:
             for window in _windows(found):
                 part, encode = self._prepared(found.chosen(window))
                 for which in length_batches(part, batch_size):

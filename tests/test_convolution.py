@@ -129,7 +129,9 @@ def test_the_rate_is_met_between_the_steps_of_eight_bits(rate):
 def test_dropout_of_nothing_and_of_too_much():
     words = np.ones((1, 2, 3), "float32")
     np.testing.assert_array_equal(WordDropout(0.0)(words, training=True), words)
-    with pytest.raises(ValueError, match="`rate` must be at least 0 and below 1, got 1"):
+    with pytest.raises(
+        ValueError, match=r"`rate` must be a number in the range \[0, 1\). Received: rate=1"
+    ):
         WordDropout(1)
 
 

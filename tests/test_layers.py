@@ -389,7 +389,7 @@ def test_statistics_taken_from_a_batch_are_those_of_training_on_it():
 
 def test_batch_norm_is_folded_by_hand():
     head = MLPHead(1, hidden_units=2, num_hidden_layers=1)
-    with pytest.raises(ValueError, match="MLPHead has no weights to fold yet"):
+    with pytest.raises(ValueError, match="MLPHead must be built before"):
         head.folded()
     head.build((None, 2))
     norm, hidden, classes = head._norms[0], head._hidden[0], head._classes

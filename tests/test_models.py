@@ -129,7 +129,7 @@ def test_word_vectors_are_assigned(encoder):
         assign_vectors(model, matrix)
         inner = model if build is build_encoder else model.get_layer("encoder")
         np.testing.assert_array_equal(inner.get_layer("embedding").vectors, matrix)
-    with pytest.raises(ValueError, match=r"`matrix` must have shape \(40, 6\), got \(40, 7\)"):
+    with pytest.raises(ValueError, match=r"`matrix` must have shape \(40, 6\).* shape \(40, 7\)"):
         assign_vectors(model, np.zeros((40, 7)))
 
 

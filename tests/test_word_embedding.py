@@ -20,7 +20,7 @@ def test_word_vectors_are_assigned_and_padding_is_zero():
     words = layer(IDS)
     np.testing.assert_array_equal(words, np.where((IDS != 0)[..., np.newaxis], matrix[IDS], 0))
     np.testing.assert_array_equal(layer.compute_mask(IDS), IDS != 0)
-    with pytest.raises(ValueError, match=r"`matrix` must have shape \(6, 3\), got \(3, 6\)"):
+    with pytest.raises(ValueError, match=r"`matrix` must have shape \(6, 3\).* shape \(3, 6\)"):
         layer.assign_vectors(matrix.T)
 
 

@@ -7,6 +7,7 @@ be made of them, which are tokenised once for both.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ class TokenizedSentences:
         ids, offsets = self._numbers.ids.tolist(), self._numbers.offsets.tolist()
         return [
             tuple(self.distinct[number] for number in ids[start:end])
-            for start, end in zip(offsets, offsets[1:], strict=False)
+            for start, end in itertools.pairwise(offsets)
         ]
 
     def counts(self, which: Sequence[int] | np.ndarray | None = None) -> Counter[str]:

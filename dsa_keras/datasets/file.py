@@ -1,4 +1,4 @@
-"""`file`: a person's own data, csv, tsv or jsonl, one sentence or two per row, plain, `.gz` or `.zip`.
+"""`file`: a person's own csv, tsv or jsonl, one sentence or two per row, plain, `.gz` or `.zip`.
 
 The format comes from the suffix. A csv or tsv starts with a header; columns (jsonl: keys) are named
 by option. A csv is read strictly, so an unbalanced quote is an error; a tsv has no quoting: a quote

@@ -28,9 +28,7 @@ LAYOUT = Layout(
 )
 
 
-def load_mnli(
-    data_dir: str | os.PathLike[str] | None, *, on_bad_rows: str = "error"
-) -> Dataset:
+def load_mnli(data_dir: str | os.PathLike[str] | None, *, on_bad_rows: str = "error") -> Dataset:
     """Loads whichever splits of MultiNLI are there, as (premise, hypothesis) pairs.
 
     Args:

@@ -22,9 +22,7 @@ LAYOUT = Layout(
 )
 
 
-def load_snli(
-    data_dir: str | os.PathLike[str] | None, *, on_bad_rows: str = "error"
-) -> Dataset:
+def load_snli(data_dir: str | os.PathLike[str] | None, *, on_bad_rows: str = "error") -> Dataset:
     """Loads whichever splits of SNLI are there, as (premise, hypothesis) pairs.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dsa_keras.encoders import register_encoder
-from dsa_keras.encoders.encoder import Encoder
+from dsa_keras.encoders.encoder import Encoder, SearchSpace
 
 if TYPE_CHECKING:
     import keras
@@ -24,7 +24,7 @@ class BiLstm(Encoder):
 
     # The steps depend on the lengths of the sentences.
     compiles: ClassVar[bool] = False
-    spaces = {"wide": {"lstm_units": (100, 200, 300, 600)}}
+    spaces: ClassVar[Mapping[str, SearchSpace]] = {"wide": {"lstm_units": (100, 200, 300, 600)}}
 
     lstm_units: int = 300
 

@@ -26,8 +26,9 @@ class BiLstmSelfAttention(BiLstm):
         from dsa_keras.layers import SelfAttention
         from dsa_keras.layers.masked_words import trust_masked_words
 
+        bilstm = self._bilstm(return_sequences=True)
         attention = SelfAttention(2 * self.lstm_units, project=False, name=ATTENTION)
-        return [self._bilstm(return_sequences=True), trust_masked_words(attention)]
+        return [bilstm, trust_masked_words(attention)]
 
     def encode(self, layers: Mapping[str, keras.Layer], words: Any, **packed: Any) -> Any:
         """The states of the LSTM, attended to."""

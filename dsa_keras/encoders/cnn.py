@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dsa_keras.encoders import register_encoder
-from dsa_keras.encoders.encoder import Encoder
+from dsa_keras.encoders.encoder import Encoder, SearchSpace
 
 if TYPE_CHECKING:
     import keras
@@ -25,7 +25,7 @@ class Cnn(Encoder):
         cnn_filters: filters of each convolution.
     """
 
-    spaces = {"wide": {"cnn_filters": (50, 100, 200)}}
+    spaces: ClassVar[Mapping[str, SearchSpace]] = {"wide": {"cnn_filters": (50, 100, 200)}}
 
     cnn_widths: tuple[int, ...] = (3, 4, 5)
     cnn_filters: int = 100

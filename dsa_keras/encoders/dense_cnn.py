@@ -107,7 +107,7 @@ class DenseCnnEncoder(Encoder):
 
     def word_tables(self, embedding: keras.Layer, layers: Mapping[str, keras.Layer]) -> Any:
         """Encodes many sentences by tables of their words."""
-        from dsa_keras.encoders.word_tables import TabledEncoder
+        from dsa_keras.layers.word_tables import TabledEncoder
 
         blocks = self._blocks(layers)
         return TabledEncoder(embedding, blocks, layers["compression"], layers[ATTENTION])

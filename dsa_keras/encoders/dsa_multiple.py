@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dsa_keras.encoders import dsa_single, register_encoder
+from dsa_keras.encoders.encoder import SearchSpace
 
 if TYPE_CHECKING:
     from dsa_keras.config import Recipe
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 class DsaMultiple(dsa_single.DsaSingle):
     """Eight attentions of 300 units, whose vectors are concatenated (Eq. 7)."""
 
-    spaces = {
+    spaces: ClassVar[Mapping[str, SearchSpace]] = {
         "small": dsa_single.DsaSingle.spaces["small"],
         "paper": {"num_attentions": (2, 4, 8), **dsa_single.DsaSingle.spaces["paper"]},
         "wide": {"num_attentions": (2, 4, 8, 16), **dsa_single.DsaSingle.spaces["wide"]},

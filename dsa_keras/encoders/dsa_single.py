@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dsa_keras.encoders import dense_cnn, register_encoder
-from dsa_keras.encoders.encoder import ATTENTION
+from dsa_keras.encoders.encoder import ATTENTION, SearchSpace
 
 if TYPE_CHECKING:
     import keras
@@ -24,7 +25,7 @@ class DsaSingle(dense_cnn.DenseCnnEncoder):
         stop_routing_gradient: whether the gradient stops at the routing scores.
     """
 
-    spaces = {
+    spaces: ClassVar[Mapping[str, SearchSpace]] = {
         "small": {**dense_cnn.SMALL, "num_iterations": (1, 2, 3)},
         "paper": {**dense_cnn.PAPER, **ITERATIONS},
         "wide": {**dense_cnn.WIDE, "num_iterations": (1, 2, 3, 4, 5)},

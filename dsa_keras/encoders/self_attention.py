@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dsa_keras.encoders import dense_cnn, register_encoder
-from dsa_keras.encoders.encoder import ATTENTION
+from dsa_keras.encoders.encoder import ATTENTION, SearchSpace
 
 if TYPE_CHECKING:
     import keras
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 class StaticSelfAttention(dense_cnn.DenseCnnEncoder):
     """A CNN with dense connection, then attention with a weight vector that is learnt."""
 
-    spaces = {"small": dense_cnn.SMALL, "paper": dense_cnn.PAPER, "wide": dense_cnn.WIDE}
+    spaces: ClassVar[Mapping[str, SearchSpace]] = {
+        "small": dense_cnn.SMALL,
+        "paper": dense_cnn.PAPER,
+        "wide": dense_cnn.WIDE,
+    }
 
     def attention(self) -> keras.Layer:
         """Makes the attention layer."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-
 @dataclass(frozen=True)
 class Sample:
     """Sentences of a split, chosen at random.

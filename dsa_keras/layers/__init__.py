@@ -1,7 +1,8 @@
-"""The paper's layers, usable one by one in a model of your own.
+"""The paper's layers, each of which can be used on its own in any Keras model.
 
-Every layer is registered for serialization under the package name `dsa_keras`, owns its mask (a
-padded word never changes a real one) and keeps no state but its weights.
+Every layer is registered for serialization under the package name `dsa_keras`, takes care of the
+mask itself (padding never changes what is computed for a real word) and has no state except its
+weights.
 """
 
 from dsa_keras.layers.attention import AttentionLayer

@@ -1,4 +1,4 @@
-"""What the attention layers share: call forms, settings of sub-layers, shape of the output."""
+"""The base of the attention layers: call forms, settings of sub-layers, shape of the output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AttentionLayer(MaskedWordsLayer):
         num_attentions: number of attentions.
         negative_slope: of the LeakyReLU, for subclasses that have one.
         kernel_initializer: of the sub-layers that `dense` makes; None gives He normal.
-        **kwargs: of `keras.layers.Layer`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Example:
 
@@ -76,7 +76,7 @@ class AttentionLayer(MaskedWordsLayer):
     def dense(
         self, units: int, name: str, kind: type[keras.layers.Dense] = WordProduct, **options: Any
     ) -> keras.layers.Dense:
-        """A sub-layer with this layer's dtype and a draw of its own from the initializer."""
+        """Makes a sub-layer with the dtype of this layer and its own draw from the initializer."""
         return kind(
             units,
             kernel_initializer=self.kernel_initializer.clone(),
@@ -88,19 +88,19 @@ class AttentionLayer(MaskedWordsLayer):
     def words_and_form(
         self, words: Any, mask: Any, segment_ids: Any, num_segments: Any
     ) -> tuple[Any, PaddedWords | PackedWords]:
-        """Checks the call arguments; the words, finite where there is none, and their form."""
+        """Checks the call arguments; returns the words, masked ones set to zero, and their form."""
         words_shape(self, words.shape)
         form = call_form(words, mask, segment_ids, num_segments)
         return self.hide_masked(words, form.flags), form
 
     def trace(self, inputs: Any, mask: Any = None) -> dict[str, Any]:
-        """Calls the layer and returns what led to its output, too, by name.
+        """Calls the layer and returns, by name, its output and what led to it.
 
         A layer that attends in several iterations overrides this; see `DynamicSelfAttention`.
 
         Args:
-            inputs: words, `(batch, words, features)`.
-            mask: `(batch, words)`, bool, int or float; false where there is no word.
+            inputs: word vectors of shape `(batch, words, features)`.
+            mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
 
         Returns:
             `vectors`, the output, `(batch, num_attentions * units)`, and `attention_weights`,
@@ -116,18 +116,18 @@ class AttentionLayer(MaskedWordsLayer):
         return ops.cast(ops.reshape(vectors, shape), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """A sentence vector has no words, so no mask."""
+        """Returns None: a sentence vector has no words axis, so no mask."""
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Traces the call: what comes out depends on the arguments, not on the shape alone."""
+        """Traces the call, because the output depends on the arguments, not on the shape alone."""
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words, features)` to `(batch, num_attentions * units)`, for padded words."""
+        """Maps `(batch, words, features)` to `(batch, num_attentions * units)`: padded words."""
         return (input_shape[0], self.num_attentions * self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {
             **super().get_config(),
             "units": self.units,

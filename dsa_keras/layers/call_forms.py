@@ -1,11 +1,11 @@
-"""The two forms in which the attention layers take the words of many sentences.
+"""The two forms in which layers are called with the words of many sentences.
 
-`PaddedWords`: a sentence per row, with a mask. `PackedWords`: sentences one after another in a row,
-with segment ids. Both offer the same three operations per attention: a softmax over the words of
-each sentence, the weighted sum of a sentence's words, and the inner product of every word with a
-vector of its sentence. An attention layer is written once in these terms. Scores, softmax and what
-is added up over iterations are float32 at least, whatever the compute dtype; the matrix products of
-padded words run in the compute dtype, which is what mixed precision is for.
+`PaddedWords`: one sentence per row, with a mask. `PackedWords`: several sentences per row, one
+after another, with segment ids. Both have the same three operations per attention: a softmax over
+the words of each sentence, the weighted sum of the words of a sentence, and the inner product of
+every word with a vector of its sentence. So an attention layer is written only once, in these
+terms. Scores, softmax and sums over iterations are at least float32, whatever the compute dtype;
+the matrix products of padded words run in the compute dtype, as mixed precision intends.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from dsa_keras.layers.checks import check_per_word, positive_integer, word_flags
 def call_form(
     words: Any, mask: Any, segment_ids: Any, num_segments: Any
 ) -> PaddedWords | PackedWords:
-    """Chooses the form of `words`, `(batch, words, features)`, by whether there are segments."""
+    """Chooses the form of `words`, `(batch, words, features)`: packed if there are segment ids."""
     if mask is not None:
         mask = word_flags("mask", mask, words)
     if segment_ids is None:
         if num_segments is not None:
-            raise ValueError("`num_segments` goes with `segment_ids`, which is missing.")
+            raise ValueError(
+                "`num_segments` can only be given together with `segment_ids`. "
+                f"Received: num_segments={num_segments}, segment_ids=None"
+            )
         return PaddedWords(mask)
     segment_ids = tf.cast(segment_ids, tf.int32)
     check_per_word("segment_ids", segment_ids, words)
@@ -37,7 +40,7 @@ def call_form(
 
 
 class PaddedWords:
-    """One sentence per row; tensors per word are `(batch, attentions, words)`."""
+    """One sentence per row; values per word have shape `(batch, attentions, words)`."""
 
     def __init__(self, mask: Any) -> None:
         self.flags = mask
@@ -53,7 +56,7 @@ class PaddedWords:
         return tf.transpose(words, [0, 2, 1, 3])
 
     def softmax(self, scores: Any) -> Any:
-        """Weights that sum to 1 over the real words of a sentence, exactly zero elsewhere."""
+        """Weights that sum to 1 over the real words of a sentence and are exactly 0 elsewhere."""
         scores = _exact(scores)
         if self.mask is None:
             return tf.nn.softmax(scores, axis=-1)
@@ -63,26 +66,26 @@ class PaddedWords:
         return _divide(weights, tf.reduce_sum(weights, axis=-1, keepdims=True))
 
     def weighted_sum(self, weights: Any, words: Any) -> Any:
-        """Sum of the words of a sentence by their weights: `(batch, attentions, units)`."""
+        """Sum of the weighted words of each sentence: `(batch, attentions, units)`."""
         weights = tf.cast(tf.expand_dims(weights, -2), words.dtype)
         return _exact(tf.squeeze(tf.matmul(weights, words), -2))
 
     def inner_product(self, words: Any, vectors: Any) -> Any:
-        """Each word times its sentence's vector: `(batch, attentions, words)`."""
+        """Inner product of each word with the sentence's vector: `(batch, attentions, words)`."""
         vectors = tf.cast(tf.expand_dims(vectors, -1), words.dtype)
         return _exact(tf.squeeze(tf.matmul(words, vectors), -1))
 
     def weights_out(self, weights: Any) -> Any:
-        """Weights as the layers return them: `(batch, attentions, words)`."""
+        """The weights as the layers return them: `(batch, attentions, words)`."""
         return weights
 
     def vectors_out(self, vectors: Any) -> Any:
-        """Vectors as the layers return them: `(batch, attentions, units)`."""
+        """The vectors as the layers return them: `(batch, attentions, units)`."""
         return vectors
 
 
 class PackedWords:
-    """Many sentences per row; tensors per word are flat, `(rows * words, attentions)`."""
+    """Several sentences per row; values per word are flat, `(rows * words, attentions)`."""
 
     def __init__(self, words: Any, segment_ids: Any, num_segments: Any) -> None:
         self.rows, self.length = tf.shape(words)[0], tf.shape(words)[1]
@@ -93,8 +96,8 @@ class PackedWords:
         else:
             num_segments = tf.cast(num_segments, tf.int32)
         self.num_segments = num_segments
-        # Row 0 holds sentences 0 to num_segments - 1, row 1 the next, and so on; -1 is no sentence,
-        # which the segment operations leave out.
+        # Row 0 holds sentences 0 to num_segments - 1, row 1 the next ones, and so on; -1 stands for
+        # no sentence, and the segment operations leave it out.
         first = tf.expand_dims(tf.range(self.rows) * num_segments, 1)
         real = (segment_ids > 0) & (segment_ids <= num_segments)
         self.flags = real
@@ -108,12 +111,12 @@ class PackedWords:
         )
 
     def lengths(self) -> Any:
-        """How many words every sentence has, `(rows * segments,)`."""
+        """The number of words of each sentence, `(rows * segments,)`."""
         ones = tf.ones_like(self.sentence)
         return tf.math.unsorted_segment_sum(ones, self.sentence, self.all_segments)
 
     def places_by_sentence(self) -> Any:
-        """All places of the flat rows: words, sentence by sentence in their order, then others."""
+        """All places of the flat rows: the words sentence by sentence, in order, then the rest."""
         sentence = tf.where(self.sentence < 0, self.all_segments, self.sentence)
         return tf.argsort(sentence, stable=True)
 
@@ -122,7 +125,7 @@ class PackedWords:
         return tf.reshape(words, [-1, num_attentions, words.shape[-1] // num_attentions])
 
     def softmax(self, scores: Any) -> Any:
-        """Weights that sum to 1 over the words of a sentence, exactly zero at separators."""
+        """Weights that sum to 1 over the words of a sentence and are exactly 0 elsewhere."""
         scores = _exact(scores)
         highest = tf.math.unsorted_segment_max(
             tf.stop_gradient(scores), self.sentence, self.all_segments
@@ -132,30 +135,30 @@ class PackedWords:
         return _divide(weights, self._per_word(self._per_sentence(weights)))
 
     def weighted_sum(self, weights: Any, words: Any) -> Any:
-        """Sum of a sentence's words by their weights: `(rows * segments, attentions, units)`."""
+        """Sum of the weighted words of each sentence: `(rows * segments, attentions, units)`."""
         return self._per_sentence(tf.expand_dims(weights, -1) * _exact(words))
 
     def inner_product(self, words: Any, vectors: Any) -> Any:
-        """Each word times its sentence's vector: `(rows * words, attentions)`."""
+        """Inner product of each word with its sentence's vector: `(rows * words, attentions)`."""
         return tf.reduce_sum(_exact(words) * self._per_word(vectors), axis=-1)
 
     def weights_out(self, weights: Any) -> Any:
-        """Weights as the layers return them: `(rows, attentions, words)`."""
+        """The weights as the layers return them: `(rows, attentions, words)`."""
         attentions = weights.shape[-1]
         weights = tf.reshape(weights, [self.rows, self.length, attentions])
         rows, _, length = self.static
         return tf.ensure_shape(tf.transpose(weights, [0, 2, 1]), [rows, attentions, length])
 
     def vectors_out(self, vectors: Any) -> Any:
-        """Vectors as the layers return them: `(rows, segments, attentions, units)`."""
+        """The vectors as the layers return them: `(rows, segments, attentions, units)`."""
         _, attentions, units = vectors.shape
         vectors = tf.reshape(vectors, [self.rows, self.num_segments, attentions, units])
         return tf.ensure_shape(vectors, [*self.static[:2], attentions, units])
 
     def _per_sentence(self, values: Any) -> Any:
-        """Sums over the words of every sentence; values of no sentence must have a factor of zero.
+        """Sums over the words of each sentence; values of no sentence must have a factor of zero.
 
-        So the gradient may be any number there, and is one look-up per word.
+        Then the gradient may be any number there, and costs one look-up per word.
         """
 
         @tf.custom_gradient
@@ -170,10 +173,10 @@ class PackedWords:
 
 
 def _exact(values: Any) -> Any:
-    """Float32, or float64 where the layer computes in it."""
+    """Casts to float32, or to float64 if the layer computes in it."""
     return tf.cast(values, keras.backend.result_type(values.dtype.name, "float32"))
 
 
 def _divide(weights: Any, total: Any) -> Any:
-    """`weights / total`, and zero for a sentence without words (whose total is zero)."""
+    """Computes `weights / total`; zero for a sentence without words, whose total is zero."""
     return weights / tf.where(total > 0, total, 1)

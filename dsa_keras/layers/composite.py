@@ -14,21 +14,22 @@ from dsa_keras.layers.dropout import WordDropout
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class CompositeFunction(keras.layers.Layer):
-    """h of Eq. 2-5: a convolution over words that keeps their number, dropout, then LeakyReLU.
+    """h of Eq. 2-5: a convolution that keeps the number of words, dropout, then LeakyReLU.
 
     A building block of `DenseConvBlock` and `WordCompression`, which check its arguments. Kernel
     size 1 is computed as a matrix product.
 
-    **Masking.** Masked words must be zero on the way in and are zero on the way out. Without that
-    they would hold LeakyReLU(bias), and the next convolution would carry it into real words.
+    **Masking.** Masked words must be zero in the inputs and are zero in the output. Otherwise they
+    would hold LeakyReLU(bias), and the next convolution would carry that into real words.
 
     Args:
-        filters: features out per word.
-        kernel_size: words seen at once, odd.
-        dropout: rate between convolution and activation.
-        negative_slope: of the LeakyReLU; the paper's PyTorch default is 0.01.
-        kernel_initializer: of the convolution's kernel.
-        **kwargs: of `keras.layers.Layer`.
+        filters: number of output features per word.
+        kernel_size: number of words that the convolution sees at once, odd.
+        dropout: dropout rate between convolution and activation.
+        negative_slope: slope of the LeakyReLU for negative values; 0.01 is the default of PyTorch,
+            which the paper used.
+        kernel_initializer: initializer of the convolution's kernel.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
 
     def __init__(
@@ -61,12 +62,12 @@ class CompositeFunction(keras.layers.Layer):
 
     @property
     def kernel(self) -> Any:
-        """The kernel's value: `(features, filters)`, or `(kernel_size, features, filters)`."""
+        """Value of the kernel, `(features, filters)` or `(kernel_size, features, filters)`."""
         return self._convolution.kernel.value
 
     @property
     def bias(self) -> Any:
-        """The bias's value."""
+        """Value of the bias, `(filters,)`."""
         return self._convolution.bias.value
 
     def build(self, input_shape: Any) -> None:
@@ -80,7 +81,7 @@ class CompositeFunction(keras.layers.Layer):
         same_sentence: Any = None,
         training: bool | None = None,
     ) -> Any:
-        """Computes h(inputs); `same_sentence` is that of `WordConvolution`.
+        """Computes h(inputs); for `same_sentence` see `WordConvolution`.
 
         With kernel size 1 the inputs may be a list of parts of the features.
         """
@@ -92,14 +93,14 @@ class CompositeFunction(keras.layers.Layer):
         return self._dropout(x, mask=mask, training=training)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """None: the blocks pass the mask on, and the convolutions inside would only drop it."""
+        """Returns None: the blocks pass the mask on; the convolutions inside would only drop it."""
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words, features)` to `(batch, words, filters)`."""
+        """Maps `(batch, words, features)` to `(batch, words, filters)`."""
         return (*input_shape[:-1], self.filters)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {
             **super().get_config(),
             "filters": self.filters,

@@ -1,4 +1,4 @@
-"""The compression layer of Eq. 5 with its L2 norm per word."""
+"""The compression layer of Eq. 5, with L2 normalization per word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dsa_keras.layers.masked_words import MaskedWordsLayer
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class WordCompression(MaskedWordsLayer):
-    """Compresses what is known of each word into one unit vector (Eq. 5).
+    """Compresses the features of each word into one unit vector (Eq. 5).
 
     ```
     X^c = h^c(concat[Phi_k1(X^0), Phi_k2(X^0), X^0])        (Eq. 5)
@@ -31,21 +31,21 @@ class WordCompression(MaskedWordsLayer):
 
     The norm is computed in float32 under mixed precision.
 
-    **Masking.** A masked word gives the zero vector. The mask passes through.
+    **Masking.** The output of a masked word is the zero vector. The mask is passed on.
 
     Args:
-        units: d_c, features out per word.
-        dropout: rate in h^c.
-        negative_slope: of the LeakyReLU.
-        kernel_initializer: None gives the paper's, `HeDropout(dropout)`.
-        **kwargs: of `keras.layers.Layer`.
+        units: d_c, the number of output features per word.
+        dropout: dropout rate in h^c.
+        negative_slope: slope of the LeakyReLU for negative values.
+        kernel_initializer: initializer of the kernel; None gives the paper's, `HeDropout(dropout)`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: words, `(batch, words, features)`, or a list of such tensors, concatenated in its
-            order.
-        mask: `(batch, words)`, bool, int or float (or a list, one per input, of which the first
-            counts).
-        training: whether dropout is on.
+        inputs: word vectors of shape `(batch, words, features)`, or a list of such tensors, which
+            are concatenated in this order.
+        mask: bool, int or float, of shape `(batch, words)`; false where there is no word. For a
+            list of inputs it may be a list of masks, of which the first one counts.
+        training: whether to apply dropout.
 
     Output shape:
         `(batch, words, units)`.
@@ -97,15 +97,15 @@ class WordCompression(MaskedWordsLayer):
         return unit_vectors(self.h(parts, mask=mask, training=training))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """The mask of the words, which is the first one of a list."""
+        """Returns the mask of the words, which is the first one of a list."""
         return mask[0] if isinstance(mask, list | tuple) else mask
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words, features)` to `(batch, words, units)`."""
+        """Maps `(batch, words, features)` to `(batch, words, units)`."""
         return (*joined_shape(input_shape)[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {
             **super().get_config(),
             "units": self.units,
@@ -116,7 +116,7 @@ class WordCompression(MaskedWordsLayer):
 
 
 def unit_vectors(words: Any) -> Any:
-    """Every word divided by its L2 norm; a zero word stays zero."""
+    """Divides every word by its L2 norm; a zero vector stays zero."""
     exact = ops.cast(words, keras.backend.result_type(words.dtype, "float32"))
     square = ops.sum(ops.square(exact), axis=-1, keepdims=True)
     return ops.cast(exact * ops.rsqrt(ops.maximum(square, 1e-12)), words.dtype)

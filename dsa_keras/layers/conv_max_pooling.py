@@ -20,30 +20,31 @@ from dsa_keras.layers.convolution import added_parts, all_parts
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class ConvMaxPooling(keras.layers.Layer):
-    """Convolutions of several widths, each filter pooled over the sentence.
+    """Encodes a sentence by convolutions of several widths, each filter pooled over the sentence.
 
-    A convolution with ReLU slides over the words; what counts is its largest value.
+    Convolutions with ReLU slide over the words, and each filter gives its largest value.
 
     As in Kim's code a sentence is surrounded by `width - 1` zero words on both sides, so that every
-    window that touches a word counts and a sentence of one word has windows too.
+    window that touches a word counts and even a sentence of one word has windows.
 
-    **Masking.** Masked words are zero, and windows without a real word are left out of the maximum:
-    otherwise ReLU(bias) of the padding would win over a sentence whose own windows are lower. A
-    sentence with no word gives the zero vector.
+    **Masking.** Masked words are set to zero, and windows without a real word are left out of the
+    maximum: otherwise ReLU(bias) of the padding would win over a sentence whose own windows have
+    lower values. The output for a sentence without words is the zero vector.
 
-    **Packed words** are taken with `segment_ids`, as in `DynamicSelfAttention`. Every word is
-    multiplied with all parts of a kernel, and nothing is computed for padding.
+    **Packed words.** With `segment_ids` a row holds several sentences, as in
+    `DynamicSelfAttention`. Every word is multiplied with all parts of a kernel, and nothing is
+    computed for padding.
 
     Args:
-        widths: words per window, one convolution for each.
-        filters: filters of each convolution.
-        **kwargs: of `keras.layers.Layer`.
+        widths: numbers of words per window; there is one convolution for each.
+        filters: number of filters of each convolution.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: words, `(batch, words, features)`.
-        mask: `(batch, words)`, bool, int or float; false where there is no word.
-        segment_ids: `(batch, words)`, whole numbers; see packed words.
-        num_segments: with `segment_ids`, the number of segments per row in the output, as in
+        inputs: word vectors of shape `(batch, words, features)`.
+        mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
+        segment_ids: integers of shape `(batch, words)`; see **Packed words**.
+        num_segments: number of segments per row in the output, only with `segment_ids`; see
             `DynamicSelfAttention`.
 
     Output shape:
@@ -66,7 +67,9 @@ class ConvMaxPooling(keras.layers.Layer):
         self.supports_masking = True
         self.widths = tuple(positive_integer("widths", width) for width in widths)
         if not self.widths:
-            raise ValueError("`widths` must name at least one window width.")
+            raise ValueError(
+                f"`widths` must contain at least one width. Received: widths={widths!r}"
+            )
         self.filters = positive_integer("filters", filters)
         self._convolutions = [
             keras.layers.Conv1D(
@@ -117,43 +120,43 @@ class ConvMaxPooling(keras.layers.Layer):
         pooled = []
         for width, convolution in zip(self.widths, self._convolutions, strict=True):
             seen, sentence = _windows(lengths, places, width)
-            # After every word, one that has nothing to give.
+            # After all words, one whose products are zero.
             products = tf.pad(
                 words @ all_parts(tf.convert_to_tensor(convolution.kernel)), [[0, 1], [0, 0]]
             )
             highest = tf.math.unsorted_segment_max(
                 added_parts(products, seen), sentence, form.all_segments
             )
-            # The largest value of ReLU is that of the largest; of no window it is zero.
+            # The maximum of ReLU is ReLU of the maximum; of no window it is zero.
             pooled.append(tf.nn.relu(tf.nn.bias_add(highest, convolution.bias)))
         units = len(self.widths) * self.filters
         shape = [form.rows, form.num_segments, units]
         return tf.ensure_shape(tf.reshape(tf.concat(pooled, -1), shape), [*form.static[:2], units])
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """A sentence vector has no words, so no mask."""
+        """Returns None: a sentence vector has no words axis, so no mask."""
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Traces the call: what comes out depends on whether words are packed."""
+        """Traces the call, because the output depends on whether words are packed."""
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words, features)` to `(batch, len(widths) * filters)`, for padded words."""
+        """Maps `(batch, words, features)` to `(batch, len(widths) * filters)`, for padded words."""
         return (input_shape[0], len(self.widths) * self.filters)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {**super().get_config(), "widths": list(self.widths), "filters": self.filters}
 
 
 def _windows(lengths: Any, by_sentence: Any, width: int) -> tuple[Any, Any]:
     """The place that each part of each window sees, `(windows, width)`, and the window's sentence.
 
-    Lengths of the sentences and places by sentence are those of `PackedWords`.
+    The lengths of the sentences and the places by sentence are those of `PackedWords`.
 
-    A sentence of n words has `n + width - 1` windows. Where a part sees no word, that is the place
-    after all. There are as many windows as could be needed, so that XLA knows their number; those
-    that are left over see nothing and are of no sentence, -1.
+    A sentence of n words has `n + width - 1` windows. For a part that sees no word, the place is
+    the one after all others. There are as many windows as could be needed, so that XLA knows their
+    number; those left over see no word and belong to no sentence, -1.
     """
     places, sentences = tf.size(by_sentence), tf.size(lengths)
     windows = tf.where(lengths > 0, lengths + width - 1, 0)

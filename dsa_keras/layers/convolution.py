@@ -12,24 +12,24 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class WordConvolution(keras.layers.Conv1D):
-    """`keras.layers.Conv1D` with stride 1 that keeps the number of words, only faster.
+    """A faster `keras.layers.Conv1D` with stride 1 that keeps the number of words.
 
     Every word is multiplied with all k parts of the kernel at once, `(words, features) x (features,
     k * filters)`, and the products are then added up, each shifted to its place. Weights and
-    answers are those of `Conv1D(filters, kernel_size, padding="same")`; on a CPU the products run
+    outputs are those of `Conv1D(filters, kernel_size, padding="same")`; on a CPU the products run
     at the speed of a plain matrix product, forward and backward, where TensorFlow's convolutions of
-    one long row reach half of it or less. And sentences that lie side by side in a row can be kept
-    apart without empty positions between them.
+    one long row reach half of it or less. Besides, sentences that lie side by side in a row can be
+    kept apart without empty positions between them.
 
     Args:
-        filters: features out per word.
-        kernel_size: k, words seen at once, odd.
-        **kwargs: of `keras.layers.Conv1D`, but for strides, padding, groups, dilation and
-            activation.
+        filters: number of output features per word.
+        kernel_size: k, the number of words seen at once, odd.
+        **kwargs: further arguments of `keras.layers.Conv1D`, except for strides, padding, groups,
+            dilation and activation.
 
     Call arguments:
-        inputs: words, `(batch, words, features)`.
-        same_sentence: from the function of this name; None if a row is one sentence.
+        inputs: word vectors of shape `(batch, words, features)`.
+        same_sentence: what the function `same_sentence` returns; None if each row is one sentence.
     """
 
     def __init__(self, filters: int, kernel_size: int, **kwargs: Any) -> None:
@@ -42,7 +42,7 @@ class WordConvolution(keras.layers.Conv1D):
         return tf.nn.bias_add(convolved, self.bias)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         config = super().get_config()
         for fixed in ("strides", "padding", "data_format", "dilation_rate", "groups", "activation"):
             config.pop(fixed)
@@ -51,17 +51,18 @@ class WordConvolution(keras.layers.Conv1D):
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class WordProduct(keras.layers.Dense):
-    """`keras.layers.Dense` without an activation that takes features in parts as well.
+    """A `keras.layers.Dense` without activation that also takes the features in parts.
 
-    The answer for a list of parts is that for the parts side by side, but nothing is copied there,
-    and a part that needs no gradient, as fixed word vectors do not, costs none.
+    The output for a list of parts is that for their concatenation, but nothing is copied for it,
+    and a part that needs no gradient, such as fixed word vectors, costs none.
 
     Args:
-        units: features out per word.
-        **kwargs: of `keras.layers.Dense`, but for the activation.
+        units: number of output features per word.
+        **kwargs: further arguments of `keras.layers.Dense`, except for the activation.
 
     Call arguments:
-        inputs: words, `(batch, words, features)`, or a list of parts of their features.
+        inputs: word vectors of shape `(batch, words, features)`, or a list of parts of their
+            features.
     """
 
     def __init__(self, units: int, **kwargs: Any) -> None:
@@ -74,7 +75,7 @@ class WordProduct(keras.layers.Dense):
         self.input_spec = None
 
     def call(self, inputs: Any) -> Any:
-        """Multiplies each part with its rows of the kernel, and adds up."""
+        """Multiplies each part with its rows of the kernel and adds the products up."""
         parts = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
         kernels = tf.split(tf.convert_to_tensor(self.kernel), [part.shape[-1] for part in parts])
         first, *others = [
@@ -87,18 +88,18 @@ class WordProduct(keras.layers.Dense):
         return tf.ensure_shape(tf.reshape(products, shape), [*parts[0].shape[:-1], self.units])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """The shape of one of the parts, with `units` features."""
+        """Returns the shape of a part, with `units` features."""
         return (*joined_shape(input_shape)[:-1], self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         config = super().get_config()
         config.pop("activation")
         return config
 
 
 def joined_shape(shape: Any) -> tuple[int | None, ...]:
-    """The shape of parts side by side, for one shape or a list of shapes."""
+    """Returns the shape of the concatenated parts, for one shape or a list of shapes."""
     if isinstance(shape[0], list | tuple):
         features = [one[-1] for one in shape]
         return (*shape[0][:-1], None if None in features else sum(features))
@@ -106,7 +107,7 @@ def joined_shape(shape: Any) -> tuple[int | None, ...]:
 
 
 def same_sentence(segment_ids: Any, kernel_size: int, dtype: Any) -> Any:
-    """1 where a word and the one that a part of the kernel sees from it are of one sentence.
+    """1 where a word and the word that a part of the kernel sees from it are of one sentence.
 
     >>> same_sentence([[1, 1, 2]], 3, "float32")[0].numpy()
     array([[0., 1., 1.],
@@ -114,9 +115,9 @@ def same_sentence(segment_ids: Any, kernel_size: int, dtype: Any) -> Any:
            [0., 1., 0.]], dtype=float32)
 
     Args:
-        segment_ids: `(batch, words)`, equal for words of one sentence.
-        kernel_size: parts of the kernel, odd.
-        dtype: of the result, `(batch, words, kernel_size)`.
+        segment_ids: integers of shape `(batch, words)`, equal for the words of a sentence.
+        kernel_size: number of parts of the kernel, odd.
+        dtype: dtype of the result, which has shape `(batch, words, kernel_size)`.
     """
     segment_ids = tf.convert_to_tensor(segment_ids)
     length, half = tf.shape(segment_ids)[1], kernel_size // 2
@@ -126,7 +127,7 @@ def same_sentence(segment_ids: Any, kernel_size: int, dtype: Any) -> Any:
 
 
 def all_parts(kernel: Any) -> Any:
-    """A kernel `(k, features, filters)` as one matrix, `(features, k * filters)`."""
+    """Turns a kernel `(k, features, filters)` into one matrix, `(features, k * filters)`."""
     size, features, filters = kernel.shape
     return tf.reshape(tf.transpose(kernel, [1, 0, 2]), [features, size * filters])
 
@@ -134,17 +135,17 @@ def all_parts(kernel: Any) -> Any:
 def shifted_sum(products: Any, kernel_size: int, same_sentence: Any = None) -> Any:
     """Adds up the products of all parts, `(batch, words, k * filters)`, each at its place."""
     shape, size = tf.shape(products), products.shape[-1]
-    # After every word, one that has nothing to give.
+    # After all words, one whose products are zero.
     rows = tf.pad(tf.reshape(products, [-1, size]), [[0, 1], [0, 0]])
     added = added_parts(rows, places_seen(shape[:2], kernel_size, same_sentence))
     return tf.reshape(added, tf.stack([shape[0], shape[1], size // kernel_size]))
 
 
 def added_parts(products: Any, seen: Any) -> Any:
-    """For each word the sum of what its k parts give at the places that they see.
+    """For each word, adds up the products of the k parts at the places that they see.
 
     Args:
-        products: of every place with all parts, `(places, k * filters)`.
+        products: products of every place with all parts, `(places, k * filters)`.
         seen: the place that each part sees, `(words, k)`.
     """
     size = seen.shape[-1]
@@ -180,12 +181,13 @@ def _convolve(words: Any, kernel: Any, same_sentence: Any) -> Any:
 def places_seen(shape: Any, size: int, same: Any = None) -> Any:
     """The places that the parts of the kernel see from each word, counted through all rows.
 
-    Where a part sees no word, because the sentence ends before it, that is the place after all.
+    For a part that sees no word, because the sentence ends before it, it is the place after all
+    others.
 
     Args:
-        shape: number of rows and of words in each.
-        size: parts of the kernel.
-        same: from `same_sentence`; None if a row is one sentence.
+        shape: number of rows, and of words in each.
+        size: number of parts of the kernel.
+        same: what `same_sentence` returns; None if each row is one sentence.
     """
     if same is None:
         same = same_sentence(tf.zeros(shape, tf.int32), size, tf.float32)

@@ -32,31 +32,32 @@ class DenseConvBlock(MaskedWordsLayer):
     Phi_k(X^0) = concat[X^L, ..., X^1]                                        (Eq. 4)
     ```
 
-    where h is convolution, dropout, LeakyReLU. `num_layers` counts the dense layers after h^1, so
-    the paper's parameter counts need 4 (its Table 1) and its appendix, read literally, 3.
+    where h is convolution, dropout, LeakyReLU. `num_layers` counts the dense layers after h^1: the
+    paper's parameter counts (its Table 1) need 4, its appendix, read literally, 3.
 
     **Masking.** Masked words are set to zero before every convolution and in the output, so that a
-    word's vector depends on the real words around it only: the same alone, in a batch, under any
-    padding. The mask passes through to the next layer.
+    word's vector depends only on the real words around it: it is the same alone, in a batch and
+    under any padding. The mask is passed on to the next layer.
 
     **Packed words.** With `segment_ids` a row holds several sentences one after another, and no
-    word sees one of another sentence; see `DynamicSelfAttention`.
+    word sees a word of another sentence; see `DynamicSelfAttention`.
 
     Args:
-        kernel_size: k, words seen at once by each dense layer; odd.
-        filters: d_l, features that each dense layer adds.
-        first_filters: d_1, features of h^1.
+        kernel_size: k, the number of words that each dense layer sees at once; odd.
+        filters: d_l, the number of features that each dense layer adds.
+        first_filters: d_1, the number of features of h^1.
         num_layers: number of dense layers after h^1.
-        dropout: rate in every h.
-        negative_slope: of the LeakyReLU.
-        kernel_initializer: of every kernel; None gives the paper's, `HeDropout(dropout)`.
-        **kwargs: of `keras.layers.Layer`.
+        dropout: dropout rate in every h.
+        negative_slope: slope of the LeakyReLU for negative values.
+        kernel_initializer: initializer of all kernels; None gives the paper's,
+            `HeDropout(dropout)`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: words, `(batch, words, d_0)`.
-        mask: `(batch, words)`, bool, int or float; false where there is no word.
-        segment_ids: `(batch, words)`, whole numbers; see packed words.
-        training: whether dropout is on.
+        inputs: word vectors of shape `(batch, words, d_0)`.
+        mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
+        segment_ids: integers of shape `(batch, words)`; see **Packed words**.
+        training: whether to apply dropout.
 
     Output shape:
         `(batch, words, first_filters + num_layers * filters)`.
@@ -106,7 +107,7 @@ class DenseConvBlock(MaskedWordsLayer):
         ]
 
     def build(self, input_shape: Any) -> None:
-        """Builds every h for the features it is fed."""
+        """Builds every h for the number of features that it gets."""
         batch, words, features = words_shape(self, input_shape)
         for number, h in enumerate(self.h):
             fed = self.first_filters + (number - 1) * self.filters if number else features
@@ -136,11 +137,11 @@ class DenseConvBlock(MaskedWordsLayer):
         return features
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words, d_0)` to `(batch, words, first_filters + num_layers * filters)`."""
+        """Maps `(batch, words, d_0)` to `(batch, words, first_filters + num_layers * filters)`."""
         return (*input_shape[:-1], self.first_filters + self.num_layers * self.filters)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {
             **super().get_config(),
             "kernel_size": self.kernel_size,

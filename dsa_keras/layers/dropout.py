@@ -1,4 +1,4 @@
-"""Dropout of words' features, together with the mask of the words."""
+"""Dropout of the features of words, combined with the mask of the words."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _LEVELS = 2**8
 class WordDropout(keras.layers.Layer):
     """Sets a share of the features to zero in training, and those of masked words always.
 
-    What stays is divided by the share that stays, so its mean does not change. Random numbers are
-    what a training step takes much of its time for besides matrix products, so a decision takes 8
-    random bits, a quarter of what `keras.layers.Dropout` draws, and mask and dropout are one
-    product. A feature is dropped if its bits are below a limit, and every word draws which of two
-    neighbouring limits is its own, such that the rate is met to 1/65,536 (0.2 is 0.199997, by
-    limits of 51 and 52 out of 256); so is the division.
+    The features that stay are divided by the share that stays, so the mean does not change. Besides
+    matrix products, a training step spends much of its time on random numbers. So a decision takes
+    8 random bits, a quarter of what `keras.layers.Dropout` draws, and mask and dropout are one
+    product. A feature is dropped if its bits are below a limit. Every word draws which of two
+    neighbouring limits it gets, such that the rate is exact to 1/65,536 (0.2 becomes 0.199997, by
+    limits of 51 and 52 out of 256); the division uses this rate.
 
     Args:
-        rate: share of the features to drop.
-        **kwargs: of `keras.layers.Layer`.
+        rate: share of the features to drop, in the range [0, 1).
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: `(batch, ..., features)`.
-        mask: bool, of the shape of `inputs` without features; None keeps everything.
-        training: whether to drop.
+        inputs: tensor of shape `(batch, ..., features)`.
+        mask: bool, of the shape of `inputs` without the features; None masks nothing.
+        training: whether to apply dropout.
     """
 
     def __init__(self, rate: float, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class WordDropout(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
-        """Drops; see the class."""
+        """Drops features; see the class."""
         dropped = round(self.rate * _LEVELS**2)
         if not (training and dropped):
             if mask is None:
@@ -58,7 +58,7 @@ class WordDropout(keras.layers.Layer):
         return inputs * (stays * (_LEVELS**2 / (_LEVELS**2 - dropped)))
 
     def _bits(self, shape: Any) -> tuple[Any, Any]:
-        """Random numbers from 0 to 255: for every feature, and one more for every word."""
+        """Draws random numbers from 0 to 255, one for every feature and one for every word."""
         words = tf.concat([shape[:-1], [1]], axis=0)
         sizes = [tf.reduce_prod(one) for one in (shape, words)]
         seed = tf.cast(self._seeds.next(), tf.int32)
@@ -68,9 +68,9 @@ class WordDropout(keras.layers.Layer):
         return tf.reshape(bits, shape), tf.reshape(of_word, words)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape does not change."""
+        """Returns the shape, which does not change."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {**super().get_config(), "rate": self.rate}

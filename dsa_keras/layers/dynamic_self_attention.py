@@ -13,12 +13,12 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE, positive_integer, words_
 
 
 class RoutingTrace(NamedTuple):
-    """What Algorithm 1 computed in each iteration, first to last.
+    """What Algorithm 1 computed in each iteration, from the first to the last.
 
     Attributes:
         attention_weights: a, `(batch, iterations, attentions, words)`.
         weight_vectors: z, `(batch, iterations, attentions, units)`, or for packed words
-            `(rows, iterations, segments, attentions, units)`. The one before last is the paper's
+            `(rows, iterations, segments, attentions, units)`. The last but one is the paper's
             dynamic weight vector (it decides the last attention weights), the last one is the
             output.
     """
@@ -29,7 +29,7 @@ class RoutingTrace(NamedTuple):
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class DynamicSelfAttention(AttentionLayer):
-    """Attends to the words of a sentence with a weight vector that the sentence itself decides.
+    """Attends to the words of a sentence with a weight vector that the sentence itself determines.
 
     Every word is projected for each of the m attentions (Eq. 6), then r iterations of Algorithm 1
     find the weights:
@@ -44,39 +44,41 @@ class DynamicSelfAttention(AttentionLayer):
     z = concat[z_1, ..., z_m]                                         (Eq. 7)
     ```
 
-    The routing is a `tf.while_loop`; the gradient flows through every iteration. The update of q
-    after the last z is never used and not computed.
+    The routing is a `tf.while_loop`, and the gradient flows through every iteration. The update of
+    q after the last z would never be used and is not computed.
 
-    **Masking.** A masked word has a weight of exactly zero in every iteration and the weights of
-    the real words of a sentence sum to 1, so the vector does not depend on padding. A sentence with
-    no word at all gives the zero vector. The output has no words axis, so no mask is passed on.
-    Softmax and sums stay in float32 under mixed precision.
+    **Masking.** A masked word has a weight of exactly zero in every iteration, and the weights of
+    the real words of a sentence sum to 1, so the vector does not depend on padding. The vector of a
+    sentence without words is zero. The output has no words axis, so no mask is passed on. Softmax
+    and sums stay in float32 under mixed precision.
 
-    **Packed words.** With `segment_ids` the rows hold several sentences one after another: in each
-    row, positions of its first sentence hold 1, of its second 2 and so on, and 0 marks padding
-    (which may lie anywhere). The softmax runs per sentence and there is one vector per sentence:
-    `(rows, segments, num_attentions * units)`. A segment that does not occur gives the zero vector.
-    Padded or packed, the weights of the layer are the same and so are the answers.
+    **Packed words.** With `segment_ids` a row holds several sentences one after another: 1 marks
+    the positions of the first sentence of the row, 2 those of the second and so on, and 0 marks
+    padding (which may lie anywhere). The softmax is taken per sentence and there is one vector per
+    sentence: `(rows, segments, num_attentions * units)`. The vector of a segment that does not
+    occur is zero. Weights and results of the layer are the same for padded and packed words.
 
     Args:
-        units: d_o, size of each attention's vector.
-        num_attentions: m.
-        num_iterations: r. With 1 the attention is the tanh of the mean of the projected words.
-        stop_routing_gradient: True keeps the gradient from flowing through the routing scores q, as
-            some capsule networks do; the paper does not.
-        negative_slope: of the LeakyReLU in Eq. 6.
-        kernel_initializer: of W; None gives He normal.
-        **kwargs: of `keras.layers.Layer`.
+        units: d_o, the size of each attention's vector.
+        num_attentions: m, the number of attentions.
+        num_iterations: r, the number of routing iterations. With 1 the vector is the tanh of the
+            mean of the projected words.
+        stop_routing_gradient: whether to stop the gradient through the routing scores q, as some
+            capsule networks do; the paper does not.
+        negative_slope: slope of the LeakyReLU of Eq. 6 for negative values.
+        kernel_initializer: initializer of W; None gives He normal.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: words, `(batch, words, d_c)`.
-        mask: `(batch, words)`, bool, int or float; false where there is no word.
-        segment_ids: `(batch, words)`, whole numbers; see packed words.
-        num_segments: with `segment_ids`, the number of segments per row in the output: an int or a
-            scalar tensor. None counts them (XLA needs to be told). Segments beyond it are ignored.
-        return_attention_scores: True gives `(vectors, weights)` with the last weights, `(batch,
-            num_attentions, words)`.
-        return_trace: True gives `(vectors, trace)` with the `RoutingTrace` of every iteration.
+        inputs: word vectors of shape `(batch, words, d_c)`.
+        mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
+        segment_ids: integers of shape `(batch, words)`; see **Packed words**.
+        num_segments: number of segments per row in the output, an int or a scalar tensor, only with
+            `segment_ids`. None counts them (XLA must be told). Segments beyond are ignored.
+        return_attention_scores: whether to return `(vectors, weights)` with the weights of the last
+            iteration, `(batch, num_attentions, words)`.
+        return_trace: whether to return `(vectors, trace)` with the `RoutingTrace` of all
+            iterations.
 
     Output shape:
         `(batch, num_attentions * units)`, or packed `(rows, segments, num_attentions * units)`.
@@ -137,11 +139,11 @@ class DynamicSelfAttention(AttentionLayer):
         return (sentence, form.weights_out(weights)) if return_attention_scores else sentence
 
     def trace(self, inputs: Any, mask: Any = None) -> dict[str, Any]:
-        """Calls the layer and returns what Algorithm 1 computed in each iteration, too, by name.
+        """Calls the layer and returns, by name, its output and what each iteration computed.
 
         Args:
-            inputs: words, `(batch, words, d_c)`.
-            mask: `(batch, words)`, bool, int or float; false where there is no word.
+            inputs: word vectors of shape `(batch, words, d_c)`.
+            mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
 
         Returns:
             `vectors`, the output, `(batch, num_attentions * units)`, and the `attention_weights`
@@ -151,7 +153,7 @@ class DynamicSelfAttention(AttentionLayer):
         return {"vectors": vectors, **trace._asdict()}
 
     def _route(self, words: Any, form: Any, traced: bool) -> tuple[Any, Any, RoutingTrace | None]:
-        """Algorithm 1; its first iteration (q = 0) stands before the loop, so no update is lost."""
+        """Algorithm 1; its first iteration (q = 0) is before the loop, so no update is in vain."""
 
         def attend(scores: Any) -> tuple[Any, Any]:
             weights = form.softmax(scores)
@@ -197,7 +199,7 @@ class DynamicSelfAttention(AttentionLayer):
         return weights, vectors, self._trace(form, *(one.stack() for one in record))
 
     def _trace(self, form: Any, weights: Any, vectors: Any) -> RoutingTrace:
-        """Stacks what each iteration recorded behind the batch axis."""
+        """Stacks the records of the iterations along an axis after the batch axis."""
         steps = range(self.num_iterations)
         return RoutingTrace(
             tf.stack([form.weights_out(weights[step]) for step in steps], axis=1),
@@ -205,7 +207,7 @@ class DynamicSelfAttention(AttentionLayer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {
             **super().get_config(),
             "num_iterations": self.num_iterations,

@@ -1,4 +1,4 @@
-"""From packed sentences to the examples of a batch."""
+"""From the vectors of distinct sentences to the examples of a batch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class GatherSentences(keras.layers.Layer):
-    """Picks the sentence vectors of each example from those of all distinct sentences.
+    """Picks the sentence vectors of each example from the vectors of all distinct sentences.
 
-    **Masking.** Sentence vectors carry no mask; none is used or passed on.
+    **Masking.** Sentence vectors have no mask: none is used or passed on.
 
     Call arguments:
-        inputs: sentence vectors, `(sentences, units)` or `(rows, segments, units)`.
-        index: whole numbers, `(batch,)` or `(batch, 2)` for pairs: which sentence, counted from 0
-            through all rows.
+        inputs: sentence vectors of shape `(sentences, units)` or `(rows, segments, units)`.
+        index: integers of shape `(batch,)`, or `(batch, 2)` for pairs: the number of the sentence,
+            counted from 0 through all rows.
 
     Output shape:
         `(batch, units)` or `(batch, 2, units)`.
@@ -35,5 +35,5 @@ class GatherSentences(keras.layers.Layer):
         return tf.gather(tf.reshape(inputs, [-1, inputs.shape[-1]]), tf.cast(index, tf.int32))
 
     def compute_output_spec(self, inputs: Any, index: Any) -> Any:
-        """`(batch, units)` or `(batch, 2, units)`, in the dtype of the layer."""
+        """Returns `(batch, units)` or `(batch, 2, units)`, in the dtype of the layer."""
         return keras.KerasTensor((*index.shape, inputs.shape[-1]), dtype=self.compute_dtype)

@@ -1,4 +1,4 @@
-"""The classifier's input for two sentences."""
+"""The features of a pair of sentences for the classifier."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class HeuristicMatching(keras.layers.Layer):
-    """Joins the vectors of hypothesis and premise: `concat[h, p, |h - p|, h * p]` (Section 4.1).
+    """Combines the vectors of hypothesis and premise, `concat[h, p, |h - p|, h * p]` (Section 4.1).
 
-    **Masking.** Sentence vectors carry no mask; none is used or passed on.
+    **Masking.** Sentence vectors have no mask: none is used or passed on.
 
     Call arguments:
-        inputs: the list `[h, p]` of two tensors of the same shape `(batch, units)`.
+        inputs: list `[h, p]` of two tensors of the same shape `(batch, units)`.
 
     Output shape:
         `(batch, 4 * units)`.
@@ -30,7 +30,7 @@ class HeuristicMatching(keras.layers.Layer):
     """
 
     def call(self, inputs: Any) -> Any:
-        """Joins `[h, p]`; see the class."""
+        """Combines `[h, p]`; see the class."""
         if not isinstance(inputs, list | tuple):
             inputs = [inputs]
         _check([tuple(one.shape) for one in inputs])
@@ -38,15 +38,18 @@ class HeuristicMatching(keras.layers.Layer):
         return ops.concatenate([h, p, ops.absolute(h - p), h * p], axis=-1)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """Two of `(batch, units)` to `(batch, 4 * units)`."""
+        """Maps two of `(batch, units)` to `(batch, 4 * units)`."""
         _check(input_shape)
         return (*input_shape[0][:-1], 4 * input_shape[0][-1])
 
 
 def _check(shapes: Any) -> None:
     if len(shapes) != 2 or not all(isinstance(shape, list | tuple) for shape in shapes):
-        raise ValueError("`inputs` must be a list of two tensors, [h, p].")
+        raise ValueError(
+            f"`inputs` must be a list of two tensors, [h, p]. Received: shapes={shapes}"
+        )
     if shapes[0][-1] != shapes[1][-1]:
         raise ValueError(
-            f"`inputs` must have the same shape, got {tuple(shapes[0])} and {tuple(shapes[1])}."
+            "`inputs` must be two tensors of the same shape. "
+            f"Received: shapes={[tuple(shape) for shape in shapes]}"
         )

@@ -15,14 +15,14 @@ ScaleBy = Literal["rate", "keep", "none"]
 class HeDropout(keras.initializers.VarianceScaling):
     """He normal weights times the square root of the dropout rate of their layer.
 
-    The weights are drawn from N(0, 2 / fan_in * s) without truncation, as PyTorch's
-    `kaiming_normal_` does. The paper says "multiply them by square root of the dropout rate";
-    whether that is the rate at which values are dropped or kept is ambiguous, so both readings are
-    offered.
+    The weights are drawn from N(0, 2 / fan_in * s) without truncation, as by PyTorch's
+    `kaiming_normal_`. The paper says "multiply them by square root of the dropout rate"; whether
+    that is the rate at which values are dropped or kept is ambiguous, so both readings are
+    available.
 
     Args:
-        rate: dropout rate of the layer. With 0 (a layer without dropout) the weights are plain He
-            normal.
+        rate: dropout rate of the layer. With 0, for a layer without dropout, the weights are plain
+            He normal.
         scale_by: `"rate"` (s = rate, the text), `"keep"` (s = 1 - rate) or `"none"` (s = 1, plain
             He).
         seed: an integer, or None for a new draw per instance.
@@ -38,7 +38,9 @@ class HeDropout(keras.initializers.VarianceScaling):
         self.rate = dropout_rate("rate", rate)
         scales = {"rate": self.rate, "keep": 1.0 - self.rate, "none": 1.0}
         if scale_by not in scales:
-            raise ValueError(f"`scale_by` must be one of {sorted(scales)}, got {scale_by!r}.")
+            raise ValueError(
+                f"`scale_by` must be one of {sorted(scales)}. Received: scale_by={scale_by!r}"
+            )
         self.scale_by = scale_by
         super().__init__(
             scale=2.0 * (scales[scale_by] or 1.0),
@@ -48,5 +50,5 @@ class HeDropout(keras.initializers.VarianceScaling):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this initializer again."""
+        """Returns the config from which the initializer can be created again."""
         return {"rate": self.rate, "scale_by": self.scale_by, "seed": super().get_config()["seed"]}

@@ -17,27 +17,27 @@ from dsa_keras.layers.initializers import HeDropout
 class MLPHead(keras.layers.Layer):
     """The paper's multilayer perceptron on sentence vectors.
 
-    Batch norm, dropout and a hidden layer with LeakyReLU, repeated; then the classes.
+    Batch norm, dropout and a hidden layer with LeakyReLU, repeated; then the layer of the classes.
 
-    Batch norm has PyTorch's settings, those of the paper: momentum 0.1, which is 0.9 in the sense
-    of Keras, and epsilon 1e-5.
+    Batch norm has the settings of PyTorch and so of the paper: momentum 0.1, which is 0.9 in the
+    sense of Keras, and epsilon 1e-5.
 
-    **Masking.** Sentence vectors carry no mask; none is used or passed on.
+    **Masking.** Sentence vectors have no mask: none is used or passed on.
 
     Args:
         num_classes: number of classes.
-        hidden_units: width of the hidden layers.
-        num_hidden_layers: 2 for SNLI, 1 for SST in the paper.
-        dropout: rate before each hidden layer.
+        hidden_units: number of units of each hidden layer.
+        num_hidden_layers: number of hidden layers; in the paper 2 for SNLI and 1 for SST.
+        dropout: dropout rate before each hidden layer.
         batch_norm_momentum: share of the old moving statistics that an update keeps.
-        negative_slope: of the LeakyReLU.
-        kernel_initializer: of the hidden layers; None gives the paper's, `HeDropout(dropout)`. The
-            last layer, which has no dropout, is plain He normal.
-        **kwargs: of `keras.layers.Layer`.
+        negative_slope: slope of the LeakyReLU for negative values.
+        kernel_initializer: initializer of the hidden layers; None gives the paper's,
+            `HeDropout(dropout)`. The last layer, which has no dropout, is plain He normal.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: `(batch, features)`.
-        training: whether dropout is on and batch norm uses the batch.
+        inputs: sentence vectors of shape `(batch, features)`.
+        training: whether to apply dropout and to normalize by the statistics of the batch.
 
     Output shape:
         `(batch, num_classes)`, logits in float32.
@@ -91,10 +91,11 @@ class MLPHead(keras.layers.Layer):
         )
 
     def build(self, input_shape: Any) -> None:
-        """Builds norms and dense layers one after another."""
+        """Builds the batch norms and dense layers one after another."""
         if len(input_shape) != 2:
             raise ValueError(
-                f"MLPHead expects vectors of shape (batch, features), got {tuple(input_shape)}."
+                "MLPHead expects vectors of shape (batch, features). "
+                f"Received: shape={tuple(input_shape)}"
             )
         shape = tuple(input_shape)
         for norm, hidden in zip(self._norms, self._hidden, strict=True):
@@ -112,13 +113,13 @@ class MLPHead(keras.layers.Layer):
         return self._classes(x)
 
     def take_statistics(self, inputs: Any) -> None:
-        """Makes batch norm's statistics those of these vectors as inference sees them.
+        """Sets the statistics of batch norm to those of these vectors in inference.
 
-        The moving statistics come from vectors under dropout, and lag behind the weights; these are
-        without dropout, of the weights as they are.
+        The moving statistics come from training, that is, with dropout, and lag behind the weights;
+        those taken here are without dropout and with the current weights.
 
         Args:
-            inputs: `(batch, features)`, enough of them to stand for all.
+            inputs: sentence vectors of shape `(batch, features)`, enough to represent all.
         """
         x = inputs
         for norm, hidden in zip(self._norms, self._hidden, strict=True):
@@ -137,7 +138,7 @@ class MLPHead(keras.layers.Layer):
             ValueError: if the head has no weights yet.
         """
         if not self.built:
-            raise ValueError("MLPHead has no weights to fold yet: call or build it first.")
+            raise ValueError("MLPHead must be built before its weights can be folded.")
         folded = []
         # Nothing is normalized before the classes.
         for norm, dense in zip([*self._norms, None], [*self._hidden, self._classes], strict=True):
@@ -152,15 +153,15 @@ class MLPHead(keras.layers.Layer):
         return folded
 
     def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
-        """Logits, which are float32 under mixed precision too."""
+        """Returns logits, which are float32 under mixed precision, too."""
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype="float32")
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, features)` to `(batch, num_classes)`."""
+        """Maps `(batch, features)` to `(batch, num_classes)`."""
         return (input_shape[0], self.num_classes)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {
             **super().get_config(),
             "num_classes": self.num_classes,

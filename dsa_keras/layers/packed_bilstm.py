@@ -1,9 +1,9 @@
 """A bidirectional LSTM on packed words.
 
 Keras goes through as many steps as the longest sentence of a batch has words, with all sentences in
-every step. Here sentences go together from the longest to the shortest, and a step is about those
-that still have a word: nothing is computed for padding. The products with the inputs, which no step
-waits for, are one product for all words.
+every step. Here the sentences are sorted from the longest to the shortest, and a step computes only
+those that still have a word: nothing is computed for padding. The products with the inputs, which
+need not wait for a step, are one product for all words.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class PackedBiLSTM(keras.layers.Layer):
-    """Wraps a bidirectional LSTM of Keras, shares its weights, and runs it on packed words.
+    """Wraps a bidirectional LSTM of Keras, sharing its weights, and runs it on packed words.
 
-    **Masking.** A masked word belongs to no sentence; the mask is passed on with the states of
-    words. A sentence without words has the zero vector.
+    **Masking.** A masked word belongs to no sentence; the mask is passed on if the output is the
+    states of words. The vector of a sentence without words is zero.
 
     Args:
-        bilstm: `keras.layers.Bidirectional` around a `keras.layers.LSTM`, without dropout, whose
-            directions are concatenated.
-        **kwargs: of `keras.layers.Layer`.
+        bilstm: `keras.layers.Bidirectional` around a `keras.layers.LSTM` without dropout, with
+            `merge_mode="concat"`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: packed words, `(rows, words, features)`.
-        mask: `(rows, words)`, bool, int or float; false where there is no word.
-        segment_ids: `(rows, words)`; see `DynamicSelfAttention`.
-        num_segments: the number of segments per row, an int or a scalar tensor.
+        inputs: packed word vectors of shape `(rows, words, features)`.
+        mask: bool, int or float, of shape `(rows, words)`; false where there is no word.
+        segment_ids: integers of shape `(rows, words)`; see `DynamicSelfAttention`.
+        num_segments: number of segments per row, an int or a scalar tensor.
 
     Output shape:
-        As the wrapped layer: `(rows, words, 2 * units)` if it returns sequences, otherwise the last
-        states, `(rows, segments, 2 * units)`.
+        `(rows, words, 2 * units)` if the wrapped layer returns sequences, otherwise the last states
+        of each sentence, `(rows, segments, 2 * units)`.
 
     Example:
 
@@ -55,15 +55,18 @@ class PackedBiLSTM(keras.layers.Layer):
         if not isinstance(lstm, keras.layers.LSTM) or bilstm.merge_mode != "concat":
             raise ValueError(
                 "`bilstm` must be a keras.layers.Bidirectional around an LSTM, with "
-                f"merge_mode='concat', got {bilstm!r}."
+                f"merge_mode='concat'. Received: bilstm={bilstm!r}"
             )
         if lstm.dropout or lstm.recurrent_dropout:
-            raise ValueError("`bilstm` must have no dropout: apply it to the words before.")
+            raise ValueError(
+                "`bilstm` must not have dropout; apply it to the words before. Received: "
+                f"dropout={lstm.dropout}, recurrent_dropout={lstm.recurrent_dropout}"
+            )
         self.supports_masking = True
         self.bilstm = bilstm
 
     def build(self, input_shape: Any) -> None:
-        """Builds the wrapped layer, unless it is built already."""
+        """Builds the wrapped layer if it is not built yet."""
         if not self.bilstm.built:
             self.bilstm.build(input_shape)
 
@@ -73,7 +76,10 @@ class PackedBiLSTM(keras.layers.Layer):
         """Computes the states; see the class."""
         form = call_form(inputs, mask, segment_ids, num_segments)
         if not isinstance(form, PackedWords):
-            raise ValueError("`segment_ids` is missing: call `bilstm` itself on padded words.")
+            raise ValueError(
+                "`segment_ids` is required; for padded words, call `bilstm` itself. "
+                "Received: segment_ids=None"
+            )
         words = tf.reshape(inputs, [-1, inputs.shape[-1]])
         steps = _steps(form)
         outputs = tf.concat(
@@ -89,7 +95,7 @@ class PackedBiLSTM(keras.layers.Layer):
     def _direction(
         self, cell: keras.layers.LSTMCell, words: Any, form: PackedWords, steps: _Steps, back: bool
     ) -> Any:
-        """States of all places, or last states of all sentences, of one direction."""
+        """One direction: the states at all places, or the last states of all sentences."""
         left = steps.length - 1 - steps.position
         number, left = (left, steps.position) if back else (steps.position, left)
         order = tf.argsort(number * tf.cast(form.all_segments, tf.int64) + steps.rank)
@@ -104,7 +110,7 @@ class PackedBiLSTM(keras.layers.Layer):
         return tf.scatter_nd(tf.expand_dims(sentence, 1), tf.gather(states, last), shape)
 
     def _states(self, cell: keras.layers.LSTMCell, words: Any, counts: Any) -> Any:
-        """States of the words, which come step by step, `counts` of them in each."""
+        """The states of the words, which come step by step, `counts` of them in each."""
         units, dtype = cell.units, self.compute_dtype
         kernel, recurrent = (ops.cast(one, dtype) for one in (cell.kernel, cell.recurrent_kernel))
         projected = tf.matmul(words, kernel)
@@ -138,36 +144,36 @@ class PackedBiLSTM(keras.layers.Layer):
     def compute_output_spec(
         self, inputs: Any, mask: Any = None, segment_ids: Any = None, num_segments: Any = None
     ) -> Any:
-        """States of words or of sentences, in the dtype of the layer."""
+        """Returns the states of words or of sentences, in the dtype of the layer."""
         second = inputs.shape[1] if self.bilstm.return_sequences else None
         shape = (inputs.shape[0], second, 2 * self.bilstm.forward_layer.units)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None, **_: Any) -> Any:
-        """Words keep their mask, sentences have none."""
+        """Returns the mask for the states of words, None for sentences."""
         return mask if self.bilstm.return_sequences else None
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         bilstm = keras.saving.serialize_keras_object(self.bilstm)
         return {**super().get_config(), "bilstm": bilstm}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes the layer, and the one it wraps, again."""
+        """Creates the layer, and the one it wraps, from a config."""
         bilstm = keras.saving.deserialize_keras_object(config["bilstm"])
         return cls(**{**config, "bilstm": bilstm})
 
 
 class _Steps(NamedTuple):
-    """Which words a step is about; tensors are per word, if not said otherwise.
+    """The order in which the words are processed; tensors have one entry per word, except `counts`.
 
     Attributes:
-        place: in the flat row of all words.
-        position: in its sentence.
-        length: of its sentence.
-        rank: of its sentence, the longest first.
-        counts: of each step: how many sentences have a word.
+        place: place of the word in the flat row of all words.
+        position: position of the word in its sentence.
+        length: length of its sentence.
+        rank: rank of its sentence, the longest first.
+        counts: for each step, how many sentences have a word.
     """
 
     place: Any

@@ -13,7 +13,7 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE, words_shape
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class SelfAttention(AttentionLayer):
-    """Attends to words with a learnt weight vector, the same for every sentence.
+    """Attends to the words with a learned weight vector, the same for every sentence.
 
     ```
     a = Softmax(v^T Tanh(W X))                 (Eq. 1)
@@ -23,26 +23,30 @@ class SelfAttention(AttentionLayer):
     As in the paper's baseline, X are the words projected to `units` with LeakyReLU, as in Eq. 6, W
     has a bias, and the sentence vector is the weighted sum of the projected words.
 
-    **Masking.** A masked word has a weight of exactly zero, the weights of the real words sum to 1.
-    A sentence with no word gives the zero vector. The softmax stays in float32 under mixed
-    precision. Packed words (`segment_ids`) are taken as by `DynamicSelfAttention`.
+    **Masking.** A masked word has a weight of exactly zero, and the weights of the real words of a
+    sentence sum to 1. The vector of a sentence without words is zero. The softmax stays in float32
+    under mixed precision. The output has no words axis, so no mask is passed on.
+
+    **Packed words.** With `segment_ids` a row holds several sentences one after another; see
+    `DynamicSelfAttention`.
 
     Args:
-        units: size of the projected words, and of each attention's vector.
-        num_attentions: number of weight vectors v; the vectors they give are concatenated.
-        project: False attends to the inputs as they are, which must have `units` features (used on
-            BiLSTM states).
-        negative_slope: of the LeakyReLU of the projection.
-        kernel_initializer: of the projection, W and v; None gives He normal.
-        **kwargs: of `keras.layers.Layer`.
+        units: size of the projected words and of each attention's vector.
+        num_attentions: number of weight vectors v; the sentence vectors they give are concatenated.
+        project: whether to project the words. False attends to the inputs as they are, which must
+            then have `units` features (used on BiLSTM states).
+        negative_slope: slope of the LeakyReLU of the projection for negative values.
+        kernel_initializer: initializer of the projection, W and v; None gives He normal.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: words, `(batch, words, features)`.
-        mask: `(batch, words)`, bool, int or float; false where there is no word.
-        segment_ids: `(batch, words)` for packed words; see `DynamicSelfAttention`.
-        num_segments: with `segment_ids`, the number of segments per row in the output.
-        return_attention_scores: True gives `(vectors, weights)` with weights `(batch,
-            num_attentions, words)`.
+        inputs: word vectors of shape `(batch, words, features)`.
+        mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
+        segment_ids: integers of shape `(batch, words)`; see **Packed words**.
+        num_segments: number of segments per row in the output, only with `segment_ids`; see
+            `DynamicSelfAttention`.
+        return_attention_scores: whether to return `(vectors, weights)` with weights of shape
+            `(batch, num_attentions, words)`.
 
     Output shape:
         `(batch, num_attentions * units)`, or packed `(rows, segments, num_attentions * units)`.
@@ -77,8 +81,8 @@ class SelfAttention(AttentionLayer):
             self._projection.build(input_shape)
         elif features != self.units:
             raise ValueError(
-                "`units` must equal the input's features with `project=False`: "
-                f"{self.units} against {features}."
+                "With `project=False`, `units` must equal the number of input features. "
+                f"Received: units={self.units}, shape={tuple(input_shape)}"
             )
         self._hidden.build((batch, words, self.units))
         self._weight_vectors.build((batch, words, self.units))
@@ -103,5 +107,5 @@ class SelfAttention(AttentionLayer):
         return (sentence, form.weights_out(weights)) if return_attention_scores else sentence
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         return {**super().get_config(), "project": self.project}

@@ -1,4 +1,4 @@
-"""An attention layer that tells what it attends to, as a layer of its own."""
+"""A wrapper that makes an attention layer return what it attends to."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class TracedAttention(keras.layers.Layer):
-    """Wraps an attention layer, shares its weights, and gives what it attends to by name.
+    """Wraps an attention layer, sharing its weights, and returns by name what it attends to.
 
-    A functional model needs the wrapper: Keras takes it that a shared layer has as many outputs in
+    A functional model needs the wrapper: Keras assumes that a shared layer has as many outputs in
     its second call as it had in its first.
 
-    **Masking.** The mask goes to the wrapped layer; none is passed on.
+    **Masking.** The mask is given to the wrapped layer; none is passed on.
 
     Args:
         attention: a `DynamicSelfAttention`, a `SelfAttention` or another layer with a method
             `trace`, as every `AttentionLayer` has.
-        **kwargs: of `keras.layers.Layer`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: words, `(batch, words, features)`.
-        mask: `(batch, words)`, bool, int or float; false where there is no word.
+        inputs: word vectors of shape `(batch, words, features)`.
+        mask: bool, int or float, of shape `(batch, words)`; false where there is no word.
 
     Output shape:
         A dictionary: `vectors`, `(batch, num_attentions * units)`; `attention_weights`, `(batch,
-        iterations, attentions, words)`; and of dynamic self-attention also `weight_vectors`,
-        `(batch, iterations, attentions, units)`. Static self-attention has one iteration.
+        iterations, attentions, words)`; for dynamic self-attention also `weight_vectors`, `(batch,
+        iterations, attentions, units)`. Static self-attention has one iteration.
 
     Example:
 
@@ -51,7 +51,7 @@ class TracedAttention(keras.layers.Layer):
         self.attention = attention
 
     def build(self, input_shape: Any) -> None:
-        """Builds the wrapped layer, unless it is built already."""
+        """Builds the wrapped layer if it is not built yet."""
         if not self.attention.built:
             self.attention.build(input_shape)
 
@@ -60,15 +60,15 @@ class TracedAttention(keras.layers.Layer):
         return self.attention.trace(inputs, mask=mask)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """A sentence vector has no words, so no mask."""
+        """Returns None: a sentence vector has no words axis, so no mask."""
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         attention = keras.saving.serialize_keras_object(self.attention)
         return {**super().get_config(), "attention": attention}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes the layer, and the one it wraps, again."""
+        """Creates the layer, and the one it wraps, from a config."""
         attention = keras.saving.deserialize_keras_object(config["attention"])
         return cls(**{**config, "attention": attention})

@@ -1,4 +1,4 @@
-"""Word vectors: fixed or trained, with dropout on their values."""
+"""Word vectors, fixed or trained, with dropout."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from dsa_keras.layers.dropout import WordDropout
 
 @keras.saving.register_keras_serializable(package=REGISTERED_PACKAGE)
 class WordEmbedding(keras.layers.Layer):
-    """Looks up X^0, the vectors of the words, and drops values from them in training.
+    """Looks up X^0, the vectors of the words, and applies dropout to their values.
 
     Vectors are assigned after building (`layer.assign_vectors(matrix)`), so they are never a
     constant of the graph. Fixed vectors get no gradient. The gradient of trained ones is made
-    dense, because Adam and Adadelta would otherwise square the parts of a word that occurs twice in
-    a batch before adding them.
+    dense: if a word occurs twice in a batch, Adam and Adadelta would otherwise square the parts of
+    its gradient before adding them.
 
-    **Masking.** Id 0 is padding: its output is the zero vector and it is masked for the layers that
-    follow.
+    **Masking.** Id 0 is padding: its output is the zero vector, and it is masked for the layers
+    that follow.
 
     Args:
-        vocabulary_size: number of word ids, 0 (padding) and 1 (unknown) included.
-        dimension: d_0, size of a word's vector.
-        dropout: rate on the values of the vectors.
+        vocabulary_size: number of word ids, including 0 (padding) and 1 (unknown).
+        dimension: d_0, the size of a word's vector.
+        dropout: dropout rate for the values of the vectors.
         train_vectors: whether the vectors are trained; the paper fixes them.
-        **kwargs: of `keras.layers.Layer`.
+        **kwargs: further arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        inputs: word ids, whole numbers of shape `(batch, words)`.
-        training: whether dropout is on.
+        inputs: word ids, integers of shape `(batch, words)`.
+        training: whether to apply dropout.
 
     Output shape:
         `(batch, words, dimension)`.
@@ -62,10 +62,11 @@ class WordEmbedding(keras.layers.Layer):
         self._dropout = WordDropout(self.dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
-        """Creates the table, uniformly random until vectors are assigned."""
+        """Creates the table, which is uniformly random until vectors are assigned."""
         if len(input_shape) != 2:
             raise ValueError(
-                f"WordEmbedding expects word ids of shape (batch, words), got {tuple(input_shape)}."
+                "WordEmbedding expects word ids of shape (batch, words). "
+                f"Received: shape={tuple(input_shape)}"
             )
         self.vectors = self.add_weight(
             name="vectors",
@@ -75,10 +76,13 @@ class WordEmbedding(keras.layers.Layer):
         )
 
     def assign_vectors(self, matrix: Any) -> None:
-        """Puts the word vectors `(vocabulary_size, dimension)` into the table."""
+        """Sets the table to the word vectors `(vocabulary_size, dimension)`."""
         expected = (self.vocabulary_size, self.dimension)
         if tuple(matrix.shape) != expected:
-            raise ValueError(f"`matrix` must have shape {expected}, got {tuple(matrix.shape)}.")
+            raise ValueError(
+                f"`matrix` must have shape {expected}. Received: matrix of shape "
+                f"{tuple(matrix.shape)}"
+            )
         self.vectors.assign(matrix)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -90,15 +94,15 @@ class WordEmbedding(keras.layers.Layer):
         return self._dropout(x, mask=ids != 0, training=training)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """True where there is a word."""
+        """Returns the mask, true where there is a word."""
         return ops.not_equal(inputs, 0)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`(batch, words)` to `(batch, words, dimension)`."""
+        """Maps `(batch, words)` to `(batch, words, dimension)`."""
         return (*input_shape, self.dimension)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that make this layer again."""
+        """Returns the config from which the layer can be created again."""
         config = super().get_config()
         config.pop("autocast", None)
         return {

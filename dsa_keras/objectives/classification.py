@@ -187,9 +187,7 @@ class Classification(MlpObjective):
         """The classes that occur, sorted."""
         names = sorted_names(set(values))
         if len(names) < 2:
-            raise ValueError(
-                f"only the class {names[0]!r} occurs" if names else "no class occurs"
-            )
+            raise ValueError(f"only the class {names[0]!r} occurs" if names else "no class occurs")
         return cls(class_names=names)
 
     def encoded(self, value: str) -> int:

@@ -144,7 +144,7 @@ class Objective(Settings, abc.ABC):
         return str(target)
 
     def grouped(self, targets: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Targets in a few groups, for pictures: the number of each one's group, and their names."""
+        """Targets in a few groups, for pictures: the group of each, and the names of all."""
         return np.zeros(len(targets), int), ("all",)
 
     # Network

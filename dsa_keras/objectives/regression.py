@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -136,11 +137,9 @@ class Regression(MlpObjective):
         """A finite number."""
         number = math.nan
         if isinstance(value, int | float | str) and not isinstance(value, bool):
-            try:
+            with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-            except (ValueError, OverflowError):
-                pass
         if not math.isfinite(number) or abs(number) > np.finfo(np.float32).max:
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number

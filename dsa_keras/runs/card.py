@@ -22,6 +22,7 @@ def model_card(path: Path, config: RunConfig, records: Sequence[dict[str, Any]])
         covered = config.vectors["token_coverage"]
         files = ", ".join(config.vector_files)
         words = f"{kind}, from {files} ({covered:.1%} of the running words found)"
+    when = f"epoch {best['epoch']} of {len(records)}"
     kept = "a moving average, as it was after" if training.averaging else "those of"
     settings = "\n".join(
         f"| {name} | {value} |" for name, value in config.recipe.hyper_parameters().items()
@@ -33,7 +34,7 @@ def model_card(path: Path, config: RunConfig, records: Sequence[dict[str, Any]])
 
 | | |
 |---|---|
-| dev {objective.monitor} | {best[objective.dev_figure]:.4f} (epoch {best["epoch"]} of {len(records)}) |
+| dev {objective.monitor} | {best[objective.dev_figure]:.4f} ({when}) |
 | training {objective.watched} then | {best[f"train_{objective.watched}"]:.4f} |
 | data | {config.task}: {sizes} |
 | word vectors | {words} |

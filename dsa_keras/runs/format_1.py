@@ -37,7 +37,12 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
 def hyper_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
     """The hyper-parameters that a flat `model` and `training` choose, by name."""
     model = _model(values["model"], ["0", "1"], is_pair=False)
-    chosen = {**model["objective"], **model["encoder"], **model, "encoder": model["encoder"]["name"]}
+    chosen = {
+        **model["objective"],
+        **model["encoder"],
+        **model,
+        "encoder": model["encoder"]["name"],
+    }
     for name in ("name", "objective", "inputs", "class_names", "vocabulary_size"):
         chosen.pop(name, None)
     return {**chosen, **values["training"]}

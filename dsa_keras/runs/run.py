@@ -205,9 +205,7 @@ class Run:
             problem, hint = f"cannot be read ({error})", _MISSING_HINT
         else:
             if values["format"] == FORMAT and not self.manifest.exists:
-                raise RunError(
-                    "the file is missing", where=self.manifest.path, hint=_MISSING_HINT
-                )
+                raise RunError("the file is missing", where=self.manifest.path, hint=_MISSING_HINT)
             return config
         raise RunError(problem, where=self.config_file, hint=hint)
 

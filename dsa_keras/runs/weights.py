@@ -118,9 +118,7 @@ def restore_state(
             for number, variable in enumerate(variables)
         )
         if not fits:
-            raise RunError(
-                "does not fit the model and its optimizer", where=where, hint=_HINT
-            )
+            raise RunError("does not fit the model and its optimizer", where=where, hint=_HINT)
         for number, variable in enumerate(variables):
             variable.assign(saved[str(number)])
     aside = {kind: _part(arrays, f"{kind}/") for kind in _ASIDE}

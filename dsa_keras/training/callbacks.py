@@ -41,9 +41,7 @@ class ProgressBar(keras.callbacks.Callback):
         show: False for no bar.
     """
 
-    def __init__(
-        self, watched: str, epochs: int, steps: int, num_words: int, show: bool
-    ) -> None:
+    def __init__(self, watched: str, epochs: int, steps: int, num_words: int, show: bool) -> None:
         super().__init__()
         self.watched = watched
         self.epochs, self.steps, self.num_words, self.show = epochs, steps, num_words, show

@@ -64,7 +64,7 @@ class Schedule:
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, or the dev split's figure has not improved for long enough."""
+        """Whether all epochs are done, or the figure of dev has not improved for long enough."""
         waited = self.epoch - self.best_epoch
         stopped = 0 < self.config.early_stopping <= waited
         return stopped or self.epoch >= self.config.epochs

@@ -1,9 +1,9 @@
 """Trains a network into a run folder, and goes on with one that was stopped.
 
-Read top to bottom: the data becomes numbers (`task_data.py`), the folder is made, and the network is
-fitted epoch by epoch (`fit.py`). `resume` does the same from the files of the folder; since the
-order of an epoch depends on seed and epoch only, and the state holds the optimizer, the schedule and
-the random generators, it continues as if it had never stopped.
+Read top to bottom: the data becomes numbers (`task_data.py`), the folder is made, and the network
+is fitted epoch by epoch (`fit.py`). `resume` does the same from the files of the folder; since the
+order of an epoch depends on seed and epoch only, and the state holds the optimizer, the schedule
+and the random generators, it continues as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -77,9 +77,7 @@ def train(
     only = made_by if made_by != "train" else None
     run.check_free(force=force, made_by=only)
     run.check_room(_LOGS_AND_WEIGHTS)
-    words = task_data or prepare_task(
-        dataset, recipe, vectors, show_progress=options.show_progress
-    )
+    words = task_data or prepare_task(dataset, recipe, vectors, show_progress=options.show_progress)
     matrix, model = words.matrix, fitted(recipe.model, dataset, words)
     origin = dataset.origin
     config = RunConfig(

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import tensorflow_datasets as tfds
 
-from dsa_keras.datasets.dataset import Dataset
 from dsa_keras.data.text_files import Layout
+from dsa_keras.datasets.dataset import Dataset
 from dsa_keras.errors import DataError
 
 CONNECT_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""`dsa_sst`: the Stanford Sentiment Treebank (see `dsa_keras.datasets.sst` for what its rows are)."""
+"""`dsa_sst`: the Stanford Sentiment Treebank; `dsa_keras.datasets.sst` says what its rows are."""
 
 from __future__ import annotations
 
