@@ -106,7 +106,7 @@ def _without_fixed_vectors(model: ModelConfig) -> ModelConfig:
 def _count(model: ModelConfig) -> int:
     weights = Network(model).model.trainable_variables
     count = sum(int(np.prod(one.shape)) for one in weights)
-    keras.backend.clear_session()
+    keras.backend.clear_session(free_memory=False)
     return count
 
 

@@ -59,7 +59,7 @@ PRIVATE = {
         "_get_num_brackets",
         "_get_size",
     ),
-    "keras_tuner.src.engine.base_tuner:BaseTuner": ("_get_tuner_fname", "tuner_id"),
+    "keras_tuner.src.engine.base_tuner:BaseTuner": ("_get_tuner_fname",),
     "keras_tuner.src.engine.trial:Trial": ("message", "metrics", "score", "status"),
     "keras_tuner.src.distribute.oracle_chief:OracleServicer": (),
     "keras_tuner.src.protos:get_service_grpc": (),
