@@ -7,6 +7,10 @@
 - While trials run, a worker that finds nothing to do is told to wait: if another worker dies, its
   trial goes back to the queue, and somebody must be there to take it.
 - Grid search goes on after a restart, which KerasTuner's does not: it keeps its place in memory.
+
+KerasTuner has no public way to any of this, so what is used of it here and in the other modules of
+the package is private by nature. `PRIVATE` lists all of it, as KerasTuner 1.4 has it;
+`tests/test_tuning_private.py` names what moved when a later version moves something.
 """
 
 from __future__ import annotations
@@ -21,14 +25,46 @@ from keras_tuner.engine.trial import Trial, TrialStatus
 
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import write_json
-from tuning.candidates import ClassifierHyperModel
+from tuning.candidates import NetworkHyperModel
 from tuning.clock import Clock
 from tuning.records import FAILED, INVALID, CandidateRecord, Outcome, TrialFolder
 from tuning.settings import SearchFolder, Settings
 
-OBJECTIVE = "dev_accuracy"
 DEFAULT_TRIALS = 20
 HYPERBAND_FACTOR = 3
+
+PRIVATE = {
+    "keras_tuner.src.engine.oracle:Oracle": (
+        "_duplicate",
+        "_get_oracle_fname",
+        "_get_trial_dir",
+        "_project_dir",
+        "_record_values",
+        "_retry_queue",
+        "_save_trial",
+        "_seed_state",
+        "_set_project_dir",
+        "end_order",
+        "ongoing_trials",
+        "start_order",
+        "trials",
+        "tuner_ids",
+    ),
+    "keras_tuner.src.tuners.gridsearch:GridSearchOracle": ("_get_next_combination",),
+    "keras_tuner.src.tuners.bayesian:BayesianOptimizationOracle": ("_random_populate_space",),
+    "keras_tuner.src.tuners.hyperband:HyperbandOracle": (
+        "_brackets",
+        "_current_bracket",
+        "_get_epochs",
+        "_get_num_brackets",
+        "_get_size",
+    ),
+    "keras_tuner.src.engine.base_tuner:BaseTuner": ("_get_tuner_fname",),
+    "keras_tuner.src.engine.trial:Trial": ("message", "metrics", "score", "status"),
+    "keras_tuner.src.distribute.oracle_chief:OracleServicer": (),
+    "keras_tuner.src.protos:get_service_grpc": (),
+}
+"""What is used of KerasTuner that its documentation does not promise, by where it is."""
 
 _MOST_INFEASIBLE = 200
 _MOST_FAILURES = 5
@@ -48,7 +84,7 @@ class Guarded(keras_tuner.Oracle):
     def __init__(
         self,
         settings: Settings,
-        hypermodel: ClassifierHyperModel,
+        hypermodel: NetworkHyperModel,
         folder: SearchFolder,
         clock: Clock,
         **options: Any,
@@ -56,7 +92,7 @@ class Guarded(keras_tuner.Oracle):
         space = keras_tuner.HyperParameters()
         hypermodel.declare(space)
         super().__init__(
-            objective=keras_tuner.Objective(OBJECTIVE, "max"),
+            objective=keras_tuner.Objective(settings.goal.key, settings.goal.direction),
             hyperparameters=space,
             # KerasTuner takes 0 for "any".
             seed=settings.seed + 1,
@@ -184,7 +220,7 @@ class Guarded(keras_tuner.Oracle):
             return {"status": TrialStatus.STOPPED, "values": None}
         found = super().populate_space(trial_id)
         if not self.trials and found["status"] == TrialStatus.RUNNING:
-            # The first candidate is the paper's, so that the others are compared with it.
+            # The first candidate is the recipe's, so that the others are compared with it.
             found["values"] = {
                 **{name: value for name, value in found["values"].items() if "tuner/" in name},
                 **self._defaults(),
@@ -235,14 +271,15 @@ class Guarded(keras_tuner.Oracle):
     def _record(self, trial: Trial) -> CandidateRecord:
         values = trial.hyperparameters.values
         found = self.hypermodel.candidate(values)
-        epochs = values.get("tuner/epochs", found.training.epochs)
+        training = found.recipe.training
+        training = training.replace(epochs=values.get("tuner/epochs", training.epochs))
         return CandidateRecord(
             trial=trial.trial_id,
             values=dict(values),
             searched=dict(found.searched),
-            model=found.model.to_dict(),
-            training=found.training.replace(epochs=epochs).to_dict(),
-            parameters=self.hypermodel.count_parameters(found.model),
+            model=found.recipe.model.to_dict(),
+            training=training.to_dict(),
+            parameters=self.hypermodel.count_parameters(found.recipe.model),
             continues=values.get("tuner/trial_id"),
         )
 
@@ -343,7 +380,7 @@ class HyperbandOracle(Guarded, kt.HyperbandOracle):
 
 
 def build_oracle(
-    settings: Settings, hypermodel: ClassifierHyperModel, folder: SearchFolder, clock: Clock
+    settings: Settings, hypermodel: NetworkHyperModel, folder: SearchFolder, clock: Clock
 ) -> Any:
     """The oracle that the settings ask for."""
     if settings.tuner == "hyperband":
