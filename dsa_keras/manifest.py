@@ -156,7 +156,7 @@ class Manifest:
             self._check(name, content)
         for name in self._present(ignore):
             # Another process may have begun to replace files since.
-            if False:
+            if name not in content.files and name not in self.names:
                 raise RunError(
                     "does not belong here (the manifest does not list it)",
                     where=self.folder / name,
