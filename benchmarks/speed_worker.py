@@ -186,7 +186,7 @@ def torch_model(job: Job) -> Any:
         config.objective.num_outputs,
         config.embedding_dropout,
         config.encoder.dropout,
-        config.objective.head_dropout,
+        config.head.head_dropout,
         config.objective.num_hidden_layers,
         config.inputs.is_pair,
     )

@@ -72,7 +72,7 @@ class ServedNetwork:
             attends = config.encoder.attends
             self._trace = network.traced_encoder_on(table) if attends else None
         self._features = network.features
-        self._raw, of_head = self.objective.inference_head(network.head)
+        self._raw, of_head = network.config.head.inference(network.head)
         self.variables = [
             *table.tables,
             *(weight.value for weight in self._encoder.weights),

@@ -17,7 +17,7 @@ from keras import ops
 from dsa_keras.config import ModelConfig
 from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError
-from dsa_keras.layers import GatherSentences, HeuristicMatching, UnpackIds, WordEmbedding
+from dsa_keras.layers import GatherSentences, UnpackIds, WordEmbedding
 
 
 class Network:
@@ -42,11 +42,14 @@ class Network:
         # Making a layer draws seeds for its weights, so a seed means what it does in this order.
         if self.inputs.is_pair:
             self._make_encoder()
-            self.head = config.objective.head()
+            self._make_head()
         else:
-            self.head = config.objective.head()
+            self._make_head()
             self._make_encoder()
-        self.matching = HeuristicMatching(name="matching") if self.inputs.is_pair else None
+        self.matching = config.head.matching() if self.inputs.is_pair else None
+
+    def _make_head(self) -> None:
+        self.head = self.config.head.layer(self.config.objective.num_outputs)
 
     def _make_encoder(self) -> None:
         config = self.config
@@ -148,8 +151,7 @@ class Network:
         """What the head sees of the sentences of each example, given in order."""
         if self.matching is None:
             return vectors[0]
-        premise, hypothesis = vectors
-        return self.matching([hypothesis, premise])
+        return self.config.head.joined(self.matching, vectors)
 
     def assign_vectors(self, matrix: Any) -> None:
         """Puts word vectors `(vocabulary_size, embedding_dim)` into the network."""

@@ -239,7 +239,8 @@ class _Fit:
         """
         if self.average.decay:
             features = [self.features(inputs).numpy() for inputs, _ in self.sample]
-            self.objective.take_statistics(self.network.head, np.concatenate(features))
+            head = self.config.model.head
+            head.take_statistics(self.network.head, np.concatenate(features))
 
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
         """Scores the dev split, decides how to go on, and saves everything."""
