@@ -1,4 +1,4 @@
-"""An encoder in a file of the user's own: trained, resumed and used, by commands and in Python."""
+"""An encoder, and a data set, in files of the user's own: by commands and in Python."""
 
 from __future__ import annotations
 
@@ -44,6 +44,34 @@ class MeanOfWords(Encoder):
     def encode(self, layers, words):
         return layers["projection"](layers["mean"](words))
 '''
+
+DATA = """
+import numpy as np
+
+from dsa_keras import recipes
+from dsa_keras.datasets import Dataset, Entry, Option, Split, register_dataset
+from dsa_keras.inputs import SENTENCE
+from dsa_keras.objectives.classification import Classification
+
+MOOD = Classification(class_names=("sad", "glad"))
+
+
+def read(data_dir, *, count=20):
+    texts = [f"a {word} day number {n}" for n in range(count) for word in MOOD.class_names]
+    labels = np.arange(2 * count) % 2
+    return Dataset("whatever", {"train": Split(texts, labels), "dev": Split(texts, labels)}, MOOD)
+
+
+MOODS = register_dataset(
+    Entry(
+        "moods",
+        "sad and glad days",
+        read,
+        lambda encoder, options: recipes.own_data(encoder, MOOD, SENTENCE),
+        (Option("--days", "count", "how many days, 100 % of them made up", kind=int, metavar="N"),),
+    )
+)
+"""
 
 TRAINING = """
 from dataclasses import replace
@@ -132,7 +160,7 @@ def test_it_has_options_of_its_own(called, folder):
     out = called("train", "--encoder", "my_encoders:MeanOfWords", "--help")
     words = " ".join(out.split()).replace("- ", "-")
     assert "--projected-units N size of the vector, 50 % of it for luck [mean-of-words]" in words
-    assert words.count("--size N") == 2  # the usage and the option of the data
+    assert words.count("--size N") == 1
     assert '"projected_units": 6' in (folder / "run" / "config.json").read_text()
 
 
@@ -171,6 +199,28 @@ def test_a_module_with_a_mistake_is_told_in_one_line(folder, refused_there):
     (folder / "mistaken.py").write_text("import dsa_keras\nnothing_of_the_kind\n")
     error = refused_there("predict", "run", "a film", "--import", "mistaken")
     assert "mistaken: cannot be imported (NameError: name 'nothing_of_the_kind' is not" in error
+
+
+def test_a_data_set_of_ones_own(called, refused_there, folder):
+    (folder / "my_data.py").write_text(DATA)
+    start = ("train", "moods", "--import", "my_data", "--run-dir", "moods")
+    small = ("--encoder", "cnn", "--cnn-filters", "2", "--hidden-units", "4", "--epochs", "1")
+    out = called(*start, "--days", "30", *small)
+    assert "no --vectors given" in out
+    assert "evaluate moods --import my_data\n" in out
+    assert "epoch 2/2" in called(*start, "--resume", "--epochs", "2")
+    # There is no test split, so the default is dev.
+    assert "dev split\naccuracy" in (out := called("evaluate", "moods", "--import", "my_data"))
+    assert "on 60 examples" in out
+    assert "unknown data set 'moods'" in refused_there("evaluate", "moods")
+    assert "unknown data set 'moods'" in refused_there(
+        *("train", "moods", "--resume", "--run-dir", "moods")
+    )
+    assert "--days is an option of moods, not of demo-nli" in refused_there(
+        "train", "demo-nli", "--import", "my_data", "--days", "3"
+    )
+    out = called("train", "my_data:MOODS", "--run-dir", "named", *small)
+    assert "evaluate named --import my_data\n" in out
 
 
 def test_it_is_trained_and_resumed_in_python(folder):

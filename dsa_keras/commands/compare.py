@@ -36,8 +36,8 @@ def add_parser(commands: Any) -> None:
         "compare",
         help="one table of several runs",
         description="One row per run; runs that differ in the seed only share a row with mean and\n"
-        "standard deviation. The figure of the test split is there for runs that `evaluate` has\n"
-        "scored since they were last trained. The parameters are those that are trained.",
+        "standard deviation. The test figure is there for runs that `evaluate` has scored with\n"
+        "the weights they have now. The parameters are those that are trained.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)

@@ -36,7 +36,8 @@ def add_parser(commands: Any) -> None:
         "demo",
         help="train on generated data and show what the model does; needs no download",
         description="Trains dsa-single on generated film reviews, tests it, and shows on three\n"
-        "sentences which words it attends to. An older run of the demo is replaced, no other.",
+        "sentences which words it attends to. It replaces an older run of its own, and no\n"
+        "other folder.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)

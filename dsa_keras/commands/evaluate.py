@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "evaluate",
-        help="how well a run does: accuracy, F1 and confusion matrix, or correlations",
+        help="accuracy, F1 and confusion matrix of a run, or correlations",
         description="Scores a run on a split of the data it was trained with. The figures are\n"
         "also kept in the run folder, as evaluation-SPLIT.json, for `compare`.",
         epilog=example(_EXAMPLE),

@@ -37,7 +37,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--sentences", type=int, default=1000, metavar="N", help="how many (default: 1000)"
     )
-    parser.add_argument("--split", default="dev", metavar="SPLIT", help="default: dev")
+    parser.add_argument(
+        "--split", default="dev", metavar="SPLIT", help="of the data of the run (default: dev)"
+    )
     parser.add_argument(
         "--data-dir", metavar="DIR", help="folder of the data, if it has moved since the training"
     )

@@ -39,15 +39,17 @@ def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "predict",
-        help="what the model says of sentences: labels with probabilities, or numbers",
-        description="Answers for sentences given as arguments, in a file, or on standard input,\n"
-        "one a line. A model of pairs takes two arguments for each pair, or two sentences on a\n"
-        "line with a tab between them.",
+        help="labels of sentences with their probabilities, or numbers",
+        description="Runs the model on sentences given as arguments, in a file, or on standard\n"
+        "input, one a line. A model of pairs takes two arguments for each pair, or two\n"
+        "sentences on a line with a tab between them.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
     add_run(parser)
-    parser.add_argument("sentences", metavar="SENTENCE", nargs="*", help="what to answer")
+    parser.add_argument(
+        "sentences", metavar="SENTENCE", nargs="*", help="a text to run the model on"
+    )
     parser.add_argument("--file", metavar="FILE", help="sentences, one a line; - standard input")
     parser.add_argument("--format", choices=tuple(_WRITERS), default="text")
     parser.add_argument("--output", metavar="FILE", type=Path, help="default: standard output")
@@ -56,7 +58,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Answers what it is given, some thousand texts at a time."""
+    """Runs the model on what it is given, some thousand texts at a time."""
     if args.sentences and args.file:
         raise ConfigError("both sentences and --file are given", hint="Give one of them")
     refuse_existing(args.output, args.force)

@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if args.seeds is not None and args.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1. Received: {args.seeds}")
     if ":" in args.task:
+        args.imports = [*args.imports, args.task.partition(":")[0]]
         args.task = DATASETS.get(args.task).name
     runs = _runs(args)
     # What can be refused is refused before the first of many hours.

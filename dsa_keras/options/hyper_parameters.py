@@ -122,7 +122,9 @@ def _read_config(path: Path) -> dict[str, Any]:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError("no such file", where=path, hint="Give a JSON file") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", where=path) from None
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"cannot be read as JSON ({error})", where=path) from None
     if not isinstance(values, dict):
         raise ConfigError("is not a JSON object of names and values", where=path)
