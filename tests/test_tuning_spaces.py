@@ -251,7 +251,7 @@ def test_first_candidate_and_size_are_the_papers():
 
     for task, size in (("sst2", 1_443_902), ("snli", 2_078_703)):
         of = Settings(task, vectors=("glove.txt",), space="paper")
-        model = hypermodel(of, words=20_000, dimension=300)
+        model = hypermodel(of, size=20_000, dimension=300)
         hp = keras_tuner.HyperParameters()
         model.declare(hp)
         found = model.candidate(hp.values)

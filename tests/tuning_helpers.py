@@ -67,8 +67,8 @@ def settings(**changes: Any) -> Settings:
     return Settings(**{**values, "fixed": fixed, "epochs": 2, "tuner": "random", **changes})
 
 
-def hypermodel(of: Settings, words: int = 50, dimension: int = 8) -> Any:
-    """A HyperModel without data: of so many words, with vectors of that dimension."""
+def hypermodel(of: Settings, size: int = 50, dimension: int = 8) -> Any:
+    """A HyperModel without data: a vocabulary of that size, vectors of that dimension."""
     import numpy as np
 
     from dsa_keras.data.vocabulary import Vocabulary
@@ -80,8 +80,8 @@ def hypermodel(of: Settings, words: int = 50, dimension: int = 8) -> Any:
     text = ("a", "b") if model.inputs.is_pair else "a"
     split = Split([text], np.zeros(1, int))
     dataset = Dataset(of.task, {"train": split}, model.objective)
-    vocabulary = Vocabulary([f"w{number}" for number in range(words - 2)])
-    matrix = np.zeros((words, dimension), np.float32)
+    vocabulary = Vocabulary([f"w{number}" for number in range(size - 2)])
+    matrix = np.zeros((size, dimension), np.float32)
     return NetworkHyperModel(of, dataset, TaskData(vocabulary, matrix, {}, {}))
 
 

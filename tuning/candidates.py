@@ -45,12 +45,12 @@ class NetworkHyperModel(keras_tuner.HyperModel):
     Args:
         settings: of the search.
         dataset: what the network is for.
-        words: the data set as numbers.
+        task_data: the data set as numbers.
     """
 
-    def __init__(self, settings: Settings, dataset: Dataset, words: TaskData) -> None:
+    def __init__(self, settings: Settings, dataset: Dataset, task_data: TaskData) -> None:
         super().__init__(tunable=True)
-        self.settings, self.dataset, self.words = settings, dataset, words
+        self.settings, self.dataset, self.task_data = settings, dataset, task_data
 
     def declare(self, hp: keras_tuner.HyperParameters) -> None:
         """Registers every row of the space, with its condition and the recipe's value."""
@@ -85,7 +85,7 @@ class NetworkHyperModel(keras_tuner.HyperModel):
             changes["epsilon"] = _EPSILON[searched["optimizer"]]
         encoder = searched.get("encoder", self.settings.encoders[0])
         recipe = self.settings.base(encoder).replace(**changes)
-        model = fitted(recipe.model, self.dataset, self.words)
+        model = fitted(recipe.model, self.dataset, self.task_data)
         return Candidate(searched, Recipe(model, recipe.training))
 
     def build(self, hp: keras_tuner.HyperParameters) -> keras.Model:

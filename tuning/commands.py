@@ -225,10 +225,10 @@ def _load() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
 
     def run() -> int:
-        import_named(words)
-        return run_command(build_parser(), words)
+        import_named(given)
+        return run_command(build_parser(), given)
 
     return reported(PROGRAM, run)

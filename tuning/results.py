@@ -112,16 +112,16 @@ def winner_config(winner: Trained) -> dict[str, Any]:
 
 def winner_command(settings: Settings, config: Path) -> str:
     """The command line that trains the winner."""
-    words = ["python", "-m", "dsa_keras", "train", settings.task]
+    parts = ["python", "-m", "dsa_keras", "train", settings.task]
     for module in settings.imports:
-        words += ["--import", module]
+        parts += ["--import", module]
     if settings.data_dir is not None:
-        words += ["--data-dir", settings.data_dir]
+        parts += ["--data-dir", settings.data_dir]
     if settings.vectors:
-        words += ["--vectors", *settings.vectors]
-    words += DATASETS.get(settings.task).words(settings.data_options)
-    words += ["--config", str(config), "--run-dir", f"runs/{settings.task}-best"]
-    return shlex.join(words)
+        parts += ["--vectors", *settings.vectors]
+    parts += DATASETS.get(settings.task).words(settings.data_options)
+    parts += ["--config", str(config), "--run-dir", f"runs/{settings.task}-best"]
+    return shlex.join(parts)
 
 
 def _is_paper(settings: Settings, record: CandidateRecord) -> bool:

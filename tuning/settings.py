@@ -24,7 +24,7 @@ from dsa_keras.datasets import preset
 from dsa_keras.errors import ConfigError, RunError, nearest
 from dsa_keras.files import write_json
 from tuning.goal import Goal
-from tuning.spaces import SPACES, WORDS, SearchRow, encoders_of, rows_of
+from tuning.spaces import SHARED, SPACES, SearchRow, encoders_of, rows_of
 
 TUNERS = ("hyperband", "bayesian", "random", "grid")
 
@@ -84,7 +84,7 @@ class Settings:
                     hint="Import its module with --import",
                 )
         self._check_fixed()
-        self._check_words()
+        self._check_shared()
         if not self.rows:
             raise ConfigError(
                 f"nothing of the space {self.space} is left to search",
@@ -126,13 +126,13 @@ class Settings:
                     hint=nearest(name, sorted(known)),
                 )
 
-    def _check_words(self) -> None:
+    def _check_shared(self) -> None:
         """The words of the data become numbers once for all candidates."""
         first, *others = self.encoders
         wanted = self.base(first).hyper_parameters()
         for other in others:
             found = self.base(other).hyper_parameters()
-            for name in WORDS:
+            for name in SHARED:
                 if found[name] != wanted[name]:
                     raise ConfigError(
                         f"{first} and {other} have different recipes for the words ({name}), which "

@@ -23,7 +23,7 @@ from dsa_keras.errors import ConfigError, nearest
 
 Values = tuple[Value, ...] | LogRange
 
-WORDS = ("tokenizer", "oov_range", "embedding_dim", "seed")
+SHARED = ("tokenizer", "oov_range", "embedding_dim", "seed")
 """What the words and their vectors depend on, which all candidates of a search share."""
 
 
@@ -160,11 +160,11 @@ def _rows_of_encoder(space: str, recipe: Recipe) -> tuple[list[SearchRow], list[
     known = {*recipe.model.choosable(), *TrainingConfig.choices()}
     own = [row(name, values) for name, values in encoder.spaces.get(space, {}).items()]
     for one in own:
-        if one.name not in known or one.name in WORDS:
+        if one.name not in known or one.name in SHARED:
             raise ConfigError(
                 f"the encoder {encoder.name} has a row {one.name!r} in its space {space}, which "
-                + ("all candidates share" if one.name in WORDS else "is none of its settings"),
-                hint=nearest(one.name, sorted(known - set(WORDS))),
+                + ("all candidates share" if one.name in SHARED else "is none of its settings"),
+                hint=nearest(one.name, sorted(known - set(SHARED))),
             )
     names = {one.name for one in own}
     common = [one for one in SPACES[space].rows if one.name in known and one.name not in names]

@@ -45,7 +45,7 @@ class Task:
     """The data of a search, read and tokenised once for all its trials."""
 
     dataset: Dataset
-    words: TaskData
+    task_data: TaskData
     hypermodel: NetworkHyperModel
 
 
@@ -54,8 +54,8 @@ def load_task(settings: Settings) -> Task:
     dataset = load_dataset(settings.task, settings.data_dir, **settings.data_options)
     recipe = settings.base(settings.encoders[0])
     dimension = settings.fixed.get("embedding_dim")
-    words = prepare_task(dataset, recipe, settings.vectors, dimension=dimension)
-    return Task(dataset, words, NetworkHyperModel(settings, dataset, words))
+    task_data = prepare_task(dataset, recipe, settings.vectors, dimension=dimension)
+    return Task(dataset, task_data, NetworkHyperModel(settings, dataset, task_data))
 
 
 class SearchTuner(BaseTuner):
@@ -184,7 +184,7 @@ class SearchTuner(BaseTuner):
             resume(
                 files.run.path,
                 epochs=recipe.training.epochs,
-                task_data=self.task.words,
+                task_data=self.task.task_data,
                 after_epoch=after_epoch,
             )
             return
@@ -193,7 +193,7 @@ class SearchTuner(BaseTuner):
             files.run.path,
             recipe,
             vectors=self.settings.vectors,
-            task_data=self.task.words,
+            task_data=self.task.task_data,
             after_epoch=after_epoch,
         )
 
