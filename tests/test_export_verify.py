@@ -140,6 +140,11 @@ def test_a_version_that_says_nothing_of_its_run_is_refused(tmp_path_factory, tmp
     new_manifest(folder).write({"precision": "float32"})
     with pytest.raises(RunError, match="does not say 'run'"):
         verify(folder, serve=False)
+    new_manifest(folder).write({"precision": "float32", "run": {"format": 99}})
+    with pytest.raises(
+        RunError, match=r"manifest\.json: the run it tells of cannot be: is of form"
+    ):
+        verify(folder, serve=False)
 
 
 def test_an_onnx_file_of_another_kind_is_refused(tmp_path_factory, tmp_path, capsys):
