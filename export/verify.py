@@ -172,11 +172,14 @@ def _exported(folder: Path) -> tuple[RunConfig, str]:
     try:
         return RunConfig.from_dict(facts["run"]), str(facts["precision"])
     except KeyError as error:
-        raise RunError(
-            f"does not say {error}",
-            where=manifest.path,
-            hint="Give a version that python -m export saved-model wrote",
-        ) from None
+        problem, hint = f"does not say {error}", None
+    except ConfigError as error:
+        problem, hint = f"the run it tells of cannot be: {error.problem}", error.hint
+    raise RunError(
+        problem,
+        where=manifest.path,
+        hint=hint or "Give a version that python -m export saved-model wrote",
+    )
 
 
 def _checked(model: Path, onnx: str | Path | None) -> Path:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from slow_parameters import some_slow
 
 import dsa_keras
-from dsa_keras.encoders import ENCODERS, Encoder, register_encoder
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError, DataError, RunError
 from export.main import main
 from export.saved_model import export_saved_model
@@ -188,7 +188,7 @@ def test_an_encoder_of_ones_own_that_neither_packs_nor_attends(mean_of_words, tm
     from export.litert import export_litert
     from export.onnx_export import export_onnx
 
-    run = random_run(tmp_path / "run", encoder=mean_of_words, embedding_dim=6)
+    run = random_run(tmp_path / "run", encoder="mean-of-words", embedding_dim=6)
     exported = export_saved_model(run, tmp_path / "model")
     assert set(load(exported.path)) == {"serving_default", "embed", "tokens"}
     assert_same_answers(exported.path, run, TEXTS)
@@ -199,6 +199,19 @@ def test_an_encoder_of_ones_own_that_neither_packs_nor_attends(mean_of_words, tm
     printed = capsys.readouterr().out
     assert "all agree" in printed
     assert "attention" not in printed
+    # A command imports nothing that it was not told to.
+    mean_of_words()
+    again = ["saved-model", str(run), "--out", str(tmp_path / "model")]
+    assert main(again) == 2
+    assert "unknown encoder 'mean-of-words'" in capsys.readouterr().err
+    assert main([*again, "--import", "mean_of_words"]) == 0
+    mean_of_words()
+    assert main(["verify", *arguments, "--no-serve", "--import", "mean_of_words"]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        main([*again, "--import", "no_such_module"])
+    error = capsys.readouterr().err
+    assert "no_such_module: cannot be imported" in error
+    assert error.count("\n") == 1
 
 
 def test_batch_norm_is_folded_exactly(single):
@@ -592,40 +605,52 @@ def unwritable():
             folder.chmod(0o755)
 
 
+MEAN_OF_WORDS = """
+from dataclasses import dataclass
+
+import keras
+from keras import ops
+
+from dsa_keras.encoders import Encoder, register_encoder
+
+
+class Mean(keras.layers.Layer):
+    def call(self, inputs, mask=None):
+        flags = ops.expand_dims(ops.cast(mask, "float32"), -1)
+        return ops.sum(inputs * flags, axis=1) / ops.maximum(ops.sum(flags, axis=1), 1)
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+
+@register_encoder("mean-of-words")
+@dataclass(frozen=True)
+class MeanOfWords(Encoder):
+    packs = False
+    attends = False
+    units: int = 7
+
+    def layers(self):
+        return [Mean(name="mean"), keras.layers.Dense(self.units, name="dense")]
+
+    def encode(self, layers, words):
+        return layers["dense"](layers["mean"](words))
+"""
+
+
 @pytest.fixture
-def mean_of_words():
-    """The name of an encoder that somebody else wrote."""
-    import keras
+def mean_of_words(tmp_path, monkeypatch):
+    """The module of an encoder that somebody else wrote; gives what forgets it."""
+    (tmp_path / "mean_of_words.py").write_text(MEAN_OF_WORDS)
+    monkeypatch.syspath_prepend(tmp_path)
 
-    @keras.saving.register_keras_serializable("tests")
-    class Mean(keras.layers.Layer):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs)
-            self.supports_masking = True
+    def forget():
+        ENCODERS._found.pop("mean-of-words", None)
+        sys.modules.pop("mean_of_words", None)
 
-        def call(self, inputs, mask=None):
-            flags = keras.ops.expand_dims(keras.ops.cast(mask, "float32"), -1)
-            count = keras.ops.maximum(keras.ops.sum(flags, axis=1), 1)
-            return keras.ops.sum(inputs * flags, axis=1) / count
-
-        def compute_mask(self, inputs, mask=None):
-            return None
-
-    @register_encoder("tests-mean-of-words")
-    @dataclass(frozen=True)
-    class MeanOfWords(Encoder):
-        packs = False
-        attends = False
-        units: int = 7
-
-        def layers(self):
-            return [Mean(name="mean"), keras.layers.Dense(self.units, name="dense")]
-
-        def encode(self, layers, words):
-            return layers["dense"](layers["mean"](words))
-
-    yield MeanOfWords.name
-    del ENCODERS._found[MeanOfWords.name]
+    importlib.import_module("mean_of_words")
+    yield forget
+    forget()
 
 
 def test_int8_rows_have_a_scale_of_their_own():

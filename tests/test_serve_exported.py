@@ -1,4 +1,4 @@
-"""Served as they were exported: regressions over both interfaces, and versions that were damaged."""
+"""What was exported is served: regressions by both interfaces, and versions that were damaged."""
 
 from __future__ import annotations
 
