@@ -4,8 +4,9 @@
 """
 
 from dsa_keras.datasets.dataset import Dataset, Origin, Split
-from dsa_keras.datasets.entry import Entry, Option
+from dsa_keras.datasets.entry import Entry
 from dsa_keras.datasets.loading import DATASETS, load_dataset, preset, register_dataset
+from dsa_keras.datasets.option import Option
 
 __all__ = [
     "DATASETS",

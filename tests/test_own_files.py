@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa_keras.data.fractions import apportioned, stratified
-from dsa_keras.data.registry import load_dataset
-from dsa_keras.data.tables import sorted_names
+from dsa_keras.datasets import load_dataset
+from dsa_keras.datasets.fractions import apportioned, stratified
 from dsa_keras.errors import ConfigError, DataError
+from dsa_keras.inputs import PAIR
+from dsa_keras.objectives.classification import sorted_names
 
 NO_DRAW = (1, 0, 0)
 
@@ -30,7 +31,7 @@ def load(path, **options):
 
 
 def rows_of(split):
-    return list(zip(split.texts, split.labels.tolist(), strict=True))
+    return list(zip(split.texts, split.targets.tolist(), strict=True))
 
 
 FORMS = {
@@ -47,8 +48,8 @@ def test_the_three_formats(tmp_path, name, ending):
     data = load(write(tmp_path / name, FORMS[name].replace("\n", ending)))
     texts = [" ".join(text.split()) for text in data["train"].texts]
     assert texts == ['Good, "really" fine', "bad"]
-    assert data["train"].labels.tolist() == [1, 0]
-    assert data.class_names == ("neg", "pos")
+    assert data["train"].targets.tolist() == [1, 0]
+    assert data.objective.class_names == ("neg", "pos")
     assert list(data.splits) == ["train"]
 
 
@@ -64,11 +65,12 @@ def test_compressed_files_are_the_same(tmp_path, name):
 
 
 def test_pairs_and_named_columns(tmp_path):
-    path = write(tmp_path / "a.csv", "first,second,class\nA b,c d,7\n")
+    path = write(tmp_path / "a.csv", "first,second,class\nA b,c d,7\ne,f,-1\n")
     data = load(path, text_column="first", pair_column="second", label_column="class")
-    assert data["train"].texts == [("A b", "c d")]
-    assert data.is_pair
-    assert data.class_names == ("7",)
+    assert data["train"].texts == [("A b", "c d"), ("e", "f")]
+    assert data.inputs is PAIR
+    assert data.objective.class_names == ("-1", "7")
+    assert rows_of(data["train"]) == [(("A b", "c d"), 1), (("e", "f"), 0)]
 
 
 def test_a_split_column(tmp_path):
@@ -119,9 +121,9 @@ def test_a_label_seen_only_in_test(tmp_path):
 def test_labels_of_any_type(tmp_path, labels, names):
     lines = [json.dumps({"text": f"t {label}", "label": label}) for label in labels]
     data = load(write(tmp_path / "a.jsonl", "\n".join(lines)))
-    assert data.class_names == names
+    assert data.objective.class_names == names
     expected = [names.index(str(x).lower().strip()) for x in labels]
-    assert data["train"].labels.tolist() == expected
+    assert data["train"].targets.tolist() == expected
 
 
 BAD_ROWS = {
@@ -143,9 +145,9 @@ BAD_ROWS = {
     "number": ("a.jsonl", '{"text": 5, "label": 1}', "a sentence that is not a string: '5'"),
 }
 GOOD = {
-    "a.csv": ("text,label", "x,pos"),
-    "a.tsv": ("text\tlabel", "x\tpos"),
-    "a.jsonl": ('{"text": "x", "label": "pos"}', '{"text": "x", "label": "pos"}'),
+    "a.csv": ("text,label", "x,pos\ny,neg"),
+    "a.tsv": ("text\tlabel", "x\tpos\ny\tneg"),
+    "a.jsonl": ('{"text": "x", "label": "pos"}', '{"text": "y", "label": "neg"}'),
 }
 
 
@@ -161,7 +163,7 @@ def test_a_bad_row_names_file_and_line_or_is_counted(tmp_path, case):
     assert str(caught.value).startswith(f"{path}, line 2: ")
     assert len(str(caught.value)) < 400
     data = load(path, on_bad_rows="skip")
-    assert set(data["train"].texts) == {"x"}
+    assert data["train"].texts == ["x", "y"]
     assert data.skipped == {"train": 1}
 
 
@@ -272,7 +274,7 @@ def test_drawn_splits_are_stratified_seeded_and_disjoint(tmp_path):
     path = write(tmp_path / "a.csv", "\n".join(["text,label", *lines]))
     data = load_dataset("file", path=path)
     assert [len(data[name]) for name in ("train", "dev", "test")] == [160, 20, 20]
-    assert [Counter(data[name].labels.tolist())[1] for name in data.splits] == [16, 2, 2]
+    assert [Counter(data[name].targets.tolist())[1] for name in data.splits] == [16, 2, 2]
     texts = [text for split in data.splits.values() for text in split.texts]
     assert sorted(texts) == sorted(f"t{number}" for number in range(200))
     again, other = (load_dataset("file", path=path, seed=seed) for seed in (0, 1))
