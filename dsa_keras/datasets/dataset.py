@@ -129,4 +129,10 @@ class Dataset:
                 where=where,
                 hint="Give a target for each text",
             )
+        if split.decisive is not None and len(split.decisive) != len(texts):
+            raise DataError(
+                f"has {len(texts):,} texts and decisive words of {len(split.decisive):,}",
+                where=where,
+                hint="Give those of each text, or None",
+            )
         return replace(split, texts=texts, targets=targets)
