@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import keras
     from matplotlib.figure import Figure
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class Estimate(Answer):
@@ -138,17 +140,19 @@ class Regression(Objective):
             with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-        if not math.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
+        if not abs(number) <= _LARGEST:
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number
 
     @classmethod
     def of_targets(cls, values: Sequence[float]) -> Self:
         """With the mean and the deviation of the numbers."""
-        mean, deviation = float(np.mean(values)), float(np.std(values))
-        if not deviation > 0:
-            raise ValueError(f"all numbers are {values[0]:g}")
-        return cls(mean=mean, deviation=deviation)
+        # As they are trained on: of equal numbers, rounding may leave a deviation that is not 0.
+        if len(np.unique(np.asarray(values, np.float32))) < 2:
+            raise ValueError(
+                f"all numbers are {values[0]:g}" if len(values) else "no number occurs"
+            )
+        return cls(mean=float(np.mean(values)), deviation=float(np.std(values)))
 
     def encoded(self, value: float) -> float:
         """The number."""
@@ -157,7 +161,8 @@ class Regression(Objective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Finite numbers."""
         numbers = np.asarray(targets)
-        if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+        sound = numbers.dtype.kind in "iuf" and numbers.ndim == 1
+        if not sound or not (np.abs(numbers) <= _LARGEST).all():
             raise ValueError("targets must be finite numbers")
         return numbers.astype(self.dtype)
 
