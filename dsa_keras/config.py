@@ -146,8 +146,8 @@ class TrainingConfig(Settings):
             this share, with batch-norm statistics of its own, taken without dropout; 0 for the
             weights themselves.
         epochs: at most so many.
-        early_stopping: epochs without a better figure of the dev split before training stops; 0 never
-            stops early.
+        early_stopping: epochs without a better figure of the dev split before training stops; 0
+            never stops early.
         seed: of weights, shuffling, dropout and vectors of unknown words.
     """
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +32,7 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
+        self._one = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         self._found: dict[str, T] = {}
         self._complete = False
 
@@ -42,11 +43,11 @@ class Registry(Generic[T]):
             ConfigError: if the name is taken by something else, or is no name.
         """
         if not name or ":" in name or name != name.strip():
-            raise ConfigError(f"{name!r} cannot be the name of an {self.kind}")
+            raise ConfigError(f"{name!r} cannot be the name of {self._one}")
         known = self._found.get(name)
         if known is not None and not _same(known, thing):
             raise ConfigError(
-                f"there is an {self.kind} {name!r} already", hint="Register it under another name"
+                f"there is {self._one} {name!r} already", hint="Register it under another name"
             )
         self._found[name] = thing
         return thing
@@ -54,11 +55,19 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The thing of this name, or the one that `package.module:Name` names.
 
+        Only for names that the user gives; see `registered`.
+
         Raises:
             ConfigError: if there is none.
         """
-        if ":" in name:
-            return self._imported(name)
+        return self._imported(name) if ":" in name else self.registered(name)
+
+    def registered(self, name: str) -> T:
+        """The thing of this name; for names from files, which must not choose what is imported.
+
+        Raises:
+            ConfigError: if there is none.
+        """
         self._load()
         if name not in self._found:
             self._load_entry_point(name)
@@ -101,7 +110,7 @@ class Registry(Generic[T]):
             raise ConfigError(f"there is no {attribute!r} in {module_name}", where=reference)
         if not any(thing is known for known in self._found.values()):
             raise ConfigError(
-                f"it is not registered as an {self.kind}",
+                f"it is not registered as {self._one}",
                 where=reference,
                 hint=f"Decorate it with @register_{self.kind.replace(' ', '_')}",
             )
@@ -118,6 +127,20 @@ def register(registry: Registry[Any], name: str) -> Callable[[Any], Any]:
     return decorate
 
 
+def of_json(registry: Registry[Any], values: Any) -> Any:
+    """The settings that `to_json` told: those of the thing of their name.
+
+    Raises:
+        ConfigError: if there is none, or it has no such settings.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(
+            f"{registry.kind} must be an object with a name and settings. Received: {values!r:.60}"
+        )
+    settings = {name: value for name, value in values.items() if name != "name"}
+    return registry.registered(str(values.get("name", ""))).from_dict(settings)
+
+
 def import_module(name: str) -> Any:
     """Imports a module that the user named, from the current folder too.
 
@@ -127,6 +150,8 @@ def import_module(name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ImportError("it is no name of a module")
         return importlib.import_module(name)
     except ImportError as error:
         raise ConfigError(
@@ -138,9 +163,10 @@ def import_module(name: str) -> Any:
 
 def _same(known: Any, thing: Any) -> bool:
     """Whether a module that is imported again registers what it registered before."""
-    if known is thing:
-        return True
-    return (known.__module__, known.__qualname__) == (
-        getattr(thing, "__module__", None),
-        getattr(thing, "__qualname__", None),
-    )
+    return known is thing or (_place(known) is not None and _place(known) == _place(thing))
+
+
+def _place(thing: Any) -> tuple[str, str] | None:
+    """Module and name of a class or a function; None for what is neither."""
+    name = getattr(thing, "__qualname__", None)
+    return None if name is None else (thing.__module__, name)

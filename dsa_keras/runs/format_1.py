@@ -53,7 +53,7 @@ def _model(flat: Mapping[str, Any], class_names: Any, is_pair: bool) -> dict[str
     from dsa_keras.encoders import ENCODERS
     from dsa_keras.objectives import OBJECTIVES
 
-    encoder, objective = ENCODERS.get(flat["encoder"]), OBJECTIVES.get(_OBJECTIVE)
+    encoder, objective = ENCODERS.registered(flat["encoder"]), OBJECTIVES.registered(_OBJECTIVE)
     own = ("vocabulary_size", *ModelConfig.own_choices())
 
     def part(names: tuple[str, ...]) -> dict[str, Any]:
