@@ -81,20 +81,20 @@ class ModelConfig(Settings):
         Raises:
             ConfigError: for a name that neither encoder nor objective nor the words have.
         """
-        own = {name: getattr(self, name) for name in self.hints()}
-        known = {*own, *self.encoder.hints(), *self.objective.hints()}
+        own = {name: changes.pop(name, getattr(self, name)) for name in self.hints()}
+        chosen = type(self)(**own)
+        parts: dict[str, Settings] = {"encoder": chosen.encoder, "objective": chosen.objective}
+        known = {*own, *chosen.encoder.hints(), *chosen.objective.hints()}
         for name in changes:
             if name not in known:
                 raise ConfigError(
-                    f"{name!r} is no hyper-parameter of {self.encoder.name} and "
-                    f"{self.objective.name}",
+                    f"{name!r} is no hyper-parameter of {chosen.encoder.name} and "
+                    f"{chosen.objective.name}",
                     hint=nearest(name, sorted(known)),
                 )
-        for part in ("encoder", "objective"):
-            part_of_it = changes.get(part, own[part])
-            parts = {k: v for k, v in changes.items() if k in part_of_it.hints() and k not in own}
-            own[part] = part_of_it.replace(**parts)
-        own |= {k: v for k, v in changes.items() if k in own and k not in ("encoder", "objective")}
+        for name, part in parts.items():
+            of_part = {one: value for one, value in changes.items() if one in part.hints()}
+            own[name] = part.replace(**of_part)
         return type(self)(**own)
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,9 +43,7 @@ def trainable(model):
     ],
 )
 def test_parameters_on_snli(encoder, num_dense_layers, expected):
-    config = preset("snli", encoder).model.replace(
-        num_dense_layers=num_dense_layers, class_names=("entailment", "neutral", "contradiction")
-    )
+    config = preset("snli", encoder).model.replace(num_dense_layers=num_dense_layers)
     assert trainable(Network(config).model) == expected
 
 

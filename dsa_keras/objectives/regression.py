@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import keras
     from matplotlib.figure import Figure
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class Estimate(Answer):
@@ -140,17 +142,18 @@ class Regression(MlpObjective):
             with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-        if not math.isfinite(number) or abs(number) > np.finfo(np.float32).max:
+        if not abs(number) <= _LARGEST:  # so NaN is refused too
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number
 
     @classmethod
     def of_targets(cls, values: Sequence[float]) -> Self:
         """With the mean and the deviation of the numbers."""
-        mean, deviation = float(np.mean(values)), float(np.std(values))
-        if not deviation > 0:
+        if len(values) == 0:
+            raise ValueError("no number occurs")
+        if min(values) == max(values):  # rounding may give equal numbers a deviation
             raise ValueError(f"all numbers are {values[0]:g}")
-        return cls(mean=mean, deviation=deviation)
+        return cls(mean=float(np.mean(values)), deviation=float(np.std(values)))
 
     def encoded(self, value: float) -> float:
         """The number."""
@@ -159,8 +162,10 @@ class Regression(MlpObjective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Finite numbers."""
         numbers = np.asarray(targets)
-        if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
-            raise ValueError("targets must be finite numbers")
+        if numbers.dtype.kind not in "iuf" or numbers.ndim != 1:
+            raise ValueError("targets must be numbers, one for each text")
+        if not (np.abs(numbers.astype(float)) <= _LARGEST).all():
+            raise ValueError(f"targets must be finite numbers, at most {_LARGEST:.2g}")
         return numbers.astype(self.dtype)
 
     def told(self, target: Any) -> str:
