@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dsa_keras.heads.head import Head
-from dsa_keras.registry import Registry, register
+from dsa_keras.registry import Registry, of_json, register
 
 Kind = TypeVar("Kind", bound=type[Head])
 
@@ -33,5 +33,4 @@ def register_head(name: str) -> Callable[[Kind], Kind]:
 
 def head_of(values: Mapping[str, Any]) -> Head:
     """The head that `to_json` of another told: its name and its settings."""
-    values = dict(values)
-    return HEADS.registered(str(values.pop("name", ""))).from_dict(values)
+    return of_json(HEADS, values)
