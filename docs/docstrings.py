@@ -1,4 +1,4 @@
-"""Shows the examples of docstrings as code: in Keras's form they stand below "Example:", unindented."""
+"""Shows the examples of docstrings as code, which in Keras's form stand unindented below a word."""
 
 from __future__ import annotations
 
