@@ -11,6 +11,7 @@ from typing import Any
 
 from dsa_keras.config import ModelConfig, TrainingConfig
 from dsa_keras.encoders import ENCODERS
+from dsa_keras.heads import HEADS
 from dsa_keras.objectives import OBJECTIVES
 from dsa_keras.settings import Settings
 
@@ -22,7 +23,7 @@ class HyperParameter:
     Attributes:
         name: of the field.
         hints: the types that it has in its owners.
-        owners: by description the encoders or objectives that have it; empty if all have it.
+        owners: by description the encoders, heads or objectives that have it; empty if all do.
     """
 
     name: str
@@ -43,7 +44,7 @@ def hyper_parameter_groups() -> dict[str, dict[str, HyperParameter]]:
     own = {name: [ModelConfig] for name in ModelConfig.own_choices()}
     groups = {
         "encoder hyper-parameters": _collected(ENCODERS),
-        "head hyper-parameters": _collected(OBJECTIVES),
+        "head and objective hyper-parameters": _collected([*HEADS, *OBJECTIVES]),
         "word vector hyper-parameters": {
             name: _described(name, {"": ModelConfig}, 1) for name in own
         },
@@ -81,8 +82,10 @@ def _described(name: str, owners: Mapping[str, type[Settings]], count: int) -> H
 
 
 def owners_of(name: str) -> list[str]:
-    """The encoders and objectives that have a hyper-parameter."""
-    return [one.name for kind in (ENCODERS, OBJECTIVES) for one in kind if name in one.choices()]
+    """The encoders, heads and objectives that have a hyper-parameter."""
+    return [
+        one.name for kind in (ENCODERS, HEADS, OBJECTIVES) for one in kind if name in one.choices()
+    ]
 
 
 def argument_of(hints: Sequence[Any]) -> dict[str, Any] | None:
