@@ -361,7 +361,7 @@ def test_a_name_in_a_run_folder_imports_nothing(refused, copy, tmp_path, monkeyp
         (("predict", "RUN", "a film", "--import", ".relative"), ".relative: cannot be imported"),
         (("train", "demo-sentiment", "--encoder", "nowhere_at_all:X"), "No module named"),
         (("train", "demo-sentiment", "--encoder", "json:Nothing"), "there is no 'Nothing' in json"),
-        (("train", "demo-sentiment", "--encoder", "json:loads"), "it is not registered as an encoder"),
+        (("train", "demo-sentiment", "--encoder", "json:loads"), "not registered as an encoder"),
     ],
 )
 def test_mistakes_get_one_line(refused, single, tmp_path, monkeypatch, arguments, message):
