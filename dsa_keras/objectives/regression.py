@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dsa_keras.objectives import register_objective
-from dsa_keras.objectives.mlp_objective import MlpObjective
-from dsa_keras.objectives.objective import Answer, Evaluation
+from dsa_keras.objectives.objective import Answer, Evaluation, Objective
 from dsa_keras.settings import from_data
 
 if TYPE_CHECKING:
     import keras
     from matplotlib.figure import Figure
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class NumberEvaluation(Evaluation):
 
 @register_objective("regression")
 @dataclass(frozen=True)
-class Regression(MlpObjective):
+class Regression(Objective):
     """A number for each text, by the mean squared error; the order of the numbers is monitored.
 
     The head learns numbers of mean 0 and deviation 1, so the unit of the targets does not matter.
@@ -124,7 +125,6 @@ class Regression(MlpObjective):
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
-        super().check()
         self.require_each(("deviation",), "positive")
 
     @property
@@ -140,17 +140,19 @@ class Regression(MlpObjective):
             with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-        if not math.isfinite(number) or abs(number) > np.finfo(np.float32).max:
+        if not abs(number) <= _LARGEST:  # so NaN is refused too
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number
 
     @classmethod
     def of_targets(cls, values: Sequence[float]) -> Self:
         """With the mean and the deviation of the numbers."""
-        mean, deviation = float(np.mean(values)), float(np.std(values))
-        if not deviation > 0:
-            raise ValueError(f"all numbers are {values[0]:g}")
-        return cls(mean=mean, deviation=deviation)
+        # As they are trained on: of equal numbers, rounding may leave a deviation that is not 0.
+        if len(np.unique(np.asarray(values, np.float32))) < 2:
+            raise ValueError(
+                f"all numbers are {values[0]:g}" if len(values) else "no number occurs"
+            )
+        return cls(mean=float(np.mean(values)), deviation=float(np.std(values)))
 
     def encoded(self, value: float) -> float:
         """The number."""
@@ -159,8 +161,10 @@ class Regression(MlpObjective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Finite numbers."""
         numbers = np.asarray(targets)
-        if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
-            raise ValueError("targets must be finite numbers")
+        if numbers.dtype.kind not in "iuf" or numbers.ndim != 1:
+            raise ValueError("targets must be numbers, one for each text")
+        if not (np.abs(numbers.astype(float)) <= _LARGEST).all():
+            raise ValueError(f"targets must be finite numbers, at most {_LARGEST:.2g}")
         return numbers.astype(self.dtype)
 
     def told(self, target: Any) -> str:

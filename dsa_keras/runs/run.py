@@ -312,7 +312,12 @@ class Run:
             raise RunError(
                 "no epoch is finished yet", where=self.path, hint="Go on with train --resume"
             )
-        return best_record(records, config.model.objective)
+        try:
+            return best_record(records, config.model.objective)
+        except (KeyError, TypeError) as error:
+            raise RunError(
+                f"cannot be read ({error!r})", where=self.metrics_file, hint="Train the run again"
+            ) from None
 
     # Writing
 

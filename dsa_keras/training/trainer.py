@@ -21,7 +21,7 @@ from dsa_keras.config import ModelConfig, Recipe
 from dsa_keras.datasets import Dataset, recipe_for
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.runs import Run, RunConfig
-from dsa_keras.training.fit import AfterEpoch, Options, fit
+from dsa_keras.training.fit import AfterEpoch, Options, check_options, fit
 from dsa_keras.training.task_data import (
     TaskData,
     check_splits,
@@ -72,6 +72,7 @@ def train(
     options = options or Options()
     check_splits(dataset)
     recipe = recipe or recipe_for(dataset, vectors=bool(vectors))
+    check_options(options, recipe.model.encoder)
     run = Run(run_dir)
     only = made_by if made_by != "train" else None
     run.check_free(force=force, made_by=only)
