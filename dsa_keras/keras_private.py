@@ -3,9 +3,8 @@
 | what | for | without it |
 |---|---|---|
 | `Model._maybe_symbolic_build` | `fit` on several devices | `fit` fails there, as Keras does |
-| `Optimizer._trainable_variables` | L2 in `Optimizer.apply` | `trainable_variables` |
-| `Optimizer._get_variable_index` | the place of a variable in the optimizer | it is searched for |
-| `Adam._momentums`, `_velocities` | Adam as one operation | Keras's own update |
+| `Optimizer._get_variable_index` | Adam and Adadelta as one operation | Keras's own update |
+| `Adam._momentums`, `_velocities` | Adam as one operation | the same |
 | `Adadelta._accumulated_grads`, `_accumulated_delta_vars` | Adadelta as one operation | the same |
 
 `tests/test_keras_private.py` says which of these moved when one moves.
@@ -21,11 +20,11 @@ import keras
 
 
 @contextlib.contextmanager
-def dtype_policy(name: str) -> Iterator[None]:
+def dtype_policy(policy: str | keras.DTypePolicy) -> Iterator[None]:
     """Sets Keras's global dtype policy for the time of a `with` block (public interface)."""
     before = keras.config.dtype_policy()
     try:
-        keras.config.set_dtype_policy(name)
+        keras.config.set_dtype_policy(policy)
         yield
     finally:
         keras.config.set_dtype_policy(before)
@@ -47,19 +46,10 @@ def learn_shapes_from(model: keras.Model, example: Any) -> None:
         model._maybe_symbolic_build = lambda iterator: learn(data_batch=example)
 
 
-def trained_by(optimizer: keras.optimizers.Optimizer) -> Any:
-    """The variables that an optimizer was built for."""
-    return getattr(optimizer, "_trainable_variables", None) or optimizer.trainable_variables
-
-
 def slots(optimizer: keras.optimizers.Optimizer, variable: Any, *names: str) -> list[Any] | None:
     """What an optimizer keeps of a variable, such as `_momentums`; None if Keras has moved it."""
     lists = [getattr(optimizer, name, None) for name in names]
-    if any(not isinstance(one, list) for one in lists):
+    place = getattr(optimizer, "_get_variable_index", None)
+    if place is None or not all(isinstance(one, list) for one in lists):
         return None
-    try:
-        number = optimizer._get_variable_index(variable)
-    except AttributeError:
-        wanted = [id(one) for one in trained_by(optimizer)]
-        number = wanted.index(id(variable))
-    return [one[number] for one in lists if one is not None]
+    return [one[place(variable)] for one in lists if one is not None]

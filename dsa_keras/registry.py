@@ -4,8 +4,8 @@ Each of ours is one file in the folder of its kind, which registers itself when 
 registry imports the folder when it is first asked. A file of a user's own registers itself in the
 same way, and there are three doors to it: the user imports it; a command is given
 `package.module:Name` or `--import package.module`; or an installed package names it as an entry
-point of the group `dsa_keras.encoders` (`.objectives`, `.datasets`). A name in a run folder never
-imports anything.
+point of the group `dsa_keras.encoders` (`.heads`, `.objectives`, `.datasets`). A name in a run
+folder never imports anything else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +32,7 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
+        self._one = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         self._found: dict[str, T] = {}
         self._complete = False
 
@@ -42,11 +43,11 @@ class Registry(Generic[T]):
             ConfigError: if the name is taken by something else, or is no name.
         """
         if not name or ":" in name or name != name.strip():
-            raise ConfigError(f"{name!r} cannot be the name of an {self.kind}")
+            raise ConfigError(f"{name!r} cannot be the name of {self._one}")
         known = self._found.get(name)
         if known is not None and not _same(known, thing):
             raise ConfigError(
-                f"there is an {self.kind} {name!r} already", hint="Register it under another name"
+                f"there is {self._one} {name!r} already", hint="Register it under another name"
             )
         self._found[name] = thing
         return thing
@@ -54,11 +55,19 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The thing of this name, or the one that `package.module:Name` names.
 
+        Only for names that the user gives; see `registered`.
+
         Raises:
             ConfigError: if there is none.
         """
-        if ":" in name:
-            return self._imported(name)
+        return self._imported(name) if ":" in name else self.registered(name)
+
+    def registered(self, name: str) -> T:
+        """The thing of this name; for names from files, which must not choose what is imported.
+
+        Raises:
+            ConfigError: if there is none.
+        """
         self._load()
         if name not in self._found:
             self._load_entry_point(name)
@@ -101,9 +110,9 @@ class Registry(Generic[T]):
             raise ConfigError(f"there is no {attribute!r} in {module_name}", where=reference)
         if not any(thing is known for known in self._found.values()):
             raise ConfigError(
-                f"it is not registered as an {self.kind}",
+                f"it is not registered as {self._one}",
                 where=reference,
-                hint=f"Decorate it with @register_{self.kind.replace(' ', '_')}",
+                hint=f"Register it with register_{self.kind.replace('data set', 'dataset')}",
             )
         return thing
 
@@ -118,6 +127,20 @@ def register(registry: Registry[Any], name: str) -> Callable[[Any], Any]:
     return decorate
 
 
+def of_json(registry: Registry[Any], values: Any) -> Any:
+    """The settings that `to_json` told: those of the thing of their name.
+
+    Raises:
+        ConfigError: if there is none, or it has no such settings.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(
+            f"{registry.kind} must be an object with a name and settings. Received: {values!r:.60}"
+        )
+    settings = {name: value for name, value in values.items() if name != "name"}
+    return registry.registered(str(values.get("name", ""))).from_dict(settings)
+
+
 def import_module(name: str) -> Any:
     """Imports a module that the user named, from the current folder too.
 
@@ -127,20 +150,25 @@ def import_module(name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ImportError("it is no name of a module")
         return importlib.import_module(name)
-    except ImportError as error:
+    except Exception as error:
+        # Whatever is wrong in a module of the user's own is told in one line.
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigError(
-            f"cannot be imported ({error})",
+            f"cannot be imported ({problem})",
             where=name,
-            hint="Give the name of a module, such as my_package.my_module",
-        ) from None
+            hint="Give the name of a module that can be, such as my_package.my_module",
+        ) from error
 
 
 def _same(known: Any, thing: Any) -> bool:
     """Whether a module that is imported again registers what it registered before."""
-    if known is thing:
-        return True
-    return (known.__module__, known.__qualname__) == (
-        getattr(thing, "__module__", None),
-        getattr(thing, "__qualname__", None),
-    )
+    return known is thing or (_place(known) is not None and _place(known) == _place(thing))
+
+
+def _place(thing: Any) -> tuple[str, str] | None:
+    """Module and name of a class or a function; None for what is neither."""
+    name = getattr(thing, "__qualname__", None)
+    return None if name is None else (thing.__module__, name)

@@ -137,7 +137,7 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
         if isinstance(value, list | tuple) and value:
             return tuple(_typed(name, item, arguments[0]) for item in value)
         raise ConfigError(f"{name} must be a list. Received: {value!r}")
-    number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    number = _is_number(value)
     if hint is int and number and value == int(value):
         return int(value)
     if hint is float and number:
@@ -146,7 +146,16 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
         return value
     if hint in (bool, str) and isinstance(value, hint):
         return value
-    raise ConfigError(f"{name} must be {_KINDS[hint]}. Received: {value!r}")
+    raise ConfigError(f"{name} must be {_KINDS[hint]}. Received: {value!r:.60}")
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number beyond all floating-point numbers
+        return False
 
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

@@ -10,6 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
+from dsa_keras.datasets import load_dataset, preset
+from dsa_keras.encoders import ENCODERS
+
 SMALL: dict[str, Any] = {
     "embedding_dim": 8,
     "first_filters": 8,
@@ -21,12 +25,24 @@ SMALL: dict[str, Any] = {
     "cnn_filters": 4,
     "hidden_units": 8,
 }
-"""Changes of a `ModelConfig` that make any encoder small."""
+"""Hyper-parameters that make any encoder small; each has some of them."""
 
-SMALL_OPTIONS = [
-    part for name, value in SMALL.items() for part in (f"--{name.replace('_', '-')}", str(value))
-]
-"""The same for the command line."""
+
+def small(model: ModelConfig, **changes: Any) -> ModelConfig:
+    """A small form of a network, with further changes."""
+    names = model.choosable()
+    return model.replace(**{**{k: v for k, v in SMALL.items() if k in names}, **changes})
+
+
+def small_options(encoder: str = "dsa-single") -> list[str]:
+    """The same for the command line."""
+    names = ModelConfig(encoder=ENCODERS.get(encoder)()).choosable()
+    pairs = [(f"--{k.replace('_', '-')}", str(v)) for k, v in SMALL.items() if k in names]
+    return [part for pair in pairs for part in pair]
+
+
+SMALL_OPTIONS = small_options()
+"""Those of the default encoder."""
 
 
 def tiny_run(
@@ -50,20 +66,16 @@ def tiny_run(
         options: arguments of `Options`.
         **model_changes: of the `ModelConfig`.
     """
-    from dsa_keras.config import TrainingConfig, preset
-    from dsa_keras.data import load_dataset
     from dsa_keras.training.fit import Options
     from dsa_keras.training.trainer import train
 
     task = "demo-nli" if pair else "demo-sentiment"
-    model = preset("snli" if pair else "sst2", encoder).model.replace(**{**SMALL, **model_changes})
+    model = preset("snli" if pair else "sst2", encoder).model
     settings = {"epochs": 1, "tokenizer": "whitespace", "oov_range": 0.5, "batch_size": 32}
     train(
         load_dataset(task, size=size),
-        model,
-        TrainingConfig().replace(**{**settings, **(training or {})}),
         path,
-        data={"options": {"size": size}},
+        Recipe(small(model, **model_changes), TrainingConfig(**{**settings, **(training or {})})),
         options=Options(**{"show_progress": False, **(options or {})}),
     )
     return Path(path)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dsa_keras.training.evaluation import Evaluation, confusion_matrix
-from dsa_keras.training.figures import confusion_figure, figure_image, figure_png
+from dsa_keras.objectives.classification import (
+    ClassEvaluation,
+    Classification,
+    confusion_figure,
+    confusion_matrix,
+)
+from dsa_keras.objectives.regression import NumberEvaluation, Regression
+from dsa_keras.pictures import figure_image, figure_png
 
 LABELS = np.array([0, 0, 0, 0, 1, 1, 2])
 PREDICTED = np.array([0, 0, 0, 1, 1, 0, 1])
@@ -15,7 +21,7 @@ NAMES = ("bad", "fair", "good")
 
 @pytest.fixture
 def evaluation():
-    return Evaluation(confusion_matrix(LABELS, PREDICTED, 3), NAMES)
+    return ClassEvaluation(confusion_matrix(LABELS, PREDICTED, 3), NAMES)
 
 
 def test_confusion_counts_true_by_predicted(evaluation):
@@ -44,18 +50,33 @@ def test_precision_recall_and_f1(evaluation):
 
 
 def test_no_examples_are_no_accuracy():
-    assert Evaluation(np.zeros((2, 2), int), ("a", "b")).accuracy == 0
+    assert ClassEvaluation(np.zeros((2, 2), int), ("a", "b")).accuracy == 0
+
+
+TABLE = """\
+accuracy 0.5714 on 7 examples
+
+class      precision  recall      F1  examples
+bad           0.7500  0.7500  0.7500         4
+fair          0.3333  0.5000  0.4000         2
+good          0.0000  0.0000  0.0000         1
+
+true \\ predicted
+                 bad       fair       good
+bad                3          1          0
+fair               1          1          0
+good               0          1          0"""
 
 
 def test_table_has_every_figure(evaluation):
-    lines = evaluation.table().splitlines()
-    assert lines[0] == "accuracy 0.5714 on 7 examples"
-    assert lines[4].split() == ["fair", "0.3333", "0.5000", "0.4000", "2"]
-    assert [line.split() for line in lines[-3:]] == [
-        ["bad", "3", "1", "0"],
-        ["fair", "1", "1", "0"],
-        ["good", "0", "1", "0"],
-    ]
+    assert evaluation.table() == TABLE
+
+
+def test_table_has_room_for_long_names_and_large_numbers():
+    table = ClassEvaluation(np.array([[12345, 0], [0, 1]]), ("a", "a long name indeed")).table()
+    assert "accuracy 1.0000 on 12,346 examples" in table
+    assert f"a long name indeed  {'0':>18}  {'1':>18}" in table
+    assert f"{'a':<18}  {'12,345':>18}  {'0':>18}" in table
 
 
 def test_figures_are_plain_values(evaluation):
@@ -74,3 +95,44 @@ def test_picture_shades_by_share_of_the_true_class(evaluation):
     assert pixels.dtype == np.uint8
     assert pixels.shape[2] == 4
     assert figure_png(figure).startswith(b"\x89PNG")
+
+
+# Numbers.
+
+TRUE, SAID = np.array([1.0, 2, 3, 4]), np.array([1.5, 2, 5, 4])
+
+
+def test_figures_of_numbers_by_hand():
+    evaluation = Regression().evaluate(SAID, TRUE)
+    assert isinstance(evaluation, NumberEvaluation)
+    figures = evaluation.figures()
+    assert figures["mae"] == pytest.approx(0.625)
+    assert figures["spearman"] == pytest.approx(0.8)  # ranks 1, 2, 4, 3
+    assert figures["pearson"] == pytest.approx(5.25 / np.sqrt(5 * 8.1875))
+    assert evaluation.to_dict() == {"examples": 4, **figures}
+
+
+def test_table_of_numbers():
+    assert Regression().evaluate(SAID, TRUE).table() == (
+        "Spearman 0.8000 on 4 examples\nPearson 0.8205\nmean absolute error 0.6250"
+    )
+
+
+def test_no_numbers_have_figures():
+    nothing = Regression().evaluate(np.zeros(0), np.zeros(0))
+    assert nothing.figures() == {"spearman": 0.0, "pearson": 0.0, "mae": 0.0}
+    assert nothing.examples == 0
+    empty = Classification().evaluate(np.zeros((0, 2)), np.zeros(0, "int32"))
+    assert (empty.examples, empty.figures()) == (0, {"accuracy": 0.0})
+
+
+def test_pictures_of_evaluations(evaluation):
+    (name, figure), *others = evaluation.pictures("dev").items()
+    assert (name, others) == ("confusion matrix", [])
+    assert "dev" in figure.axes[0].get_title()
+    (name, figure), *others = Regression().evaluate(SAID, TRUE).pictures("dev").items()
+    assert (name, others) == ("numbers", [])
+    shown = figure.axes[0].collections[0].get_offsets()
+    np.testing.assert_array_equal(shown, np.stack([TRUE, SAID], axis=1))
+    assert figure_png(figure).startswith(b"\x89PNG")
+    assert Regression().evaluate(np.zeros(0), np.zeros(0)).pictures("dev")

@@ -13,6 +13,7 @@ from layer_checks import check_layer, check_masks
 
 from dsa_keras import layers
 from dsa_keras.config import ModelConfig
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.layers import (
     AttentionLayer,
     ConvMaxPooling,
@@ -25,6 +26,7 @@ from dsa_keras.layers import (
     PackedBiLSTM,
     SelfAttention,
     TracedAttention,
+    UnpackIds,
     WordCompression,
     WordConvolution,
     WordDropout,
@@ -33,7 +35,7 @@ from dsa_keras.layers import (
 from dsa_keras.layers.composite import CompositeFunction
 from dsa_keras.layers.convolution import WordProduct
 from dsa_keras.layers.masked_words import MaskedWordsLayer, trust_masked_words
-from dsa_keras.models import build_encoder
+from dsa_keras.models import Network
 
 RANDOM = np.random.default_rng(0)
 WORDS = RANDOM.normal(size=(3, 6, 4)).astype("float32")
@@ -41,6 +43,10 @@ VECTORS = RANDOM.normal(size=(5, 4)).astype("float32")
 IDS = np.array([[3, 1, 4, 0], [1, 5, 0, 0]], dtype="int32")
 SEGMENTS = np.array([[1, 1, 0, 2, 2, 2], [1, 0, 2, 2, 0, 0], [1, 1, 1, 1, 1, 0]], dtype="int32")
 PACKED = {"segment_ids": SEGMENTS, "num_segments": 2}
+UNPACKED = {
+    "segment_ids": np.array([[1, 1, 2, 0], [2, 2, 0, 0]], dtype="int32"),
+    "num_segments": 2,
+}
 
 
 def bilstm(units, return_sequences=False, dtype=None):
@@ -198,6 +204,7 @@ CASES = {
         IDS,
         {},
     ),
+    "unpack-ids": (UnpackIds, IDS, {"arguments": UNPACKED, "compiles": False}),
     "gather-sentences": (
         GatherSentences,
         VECTORS,
@@ -568,8 +575,9 @@ def test_trust_changes_no_bit_for_masked_words_that_are_zero(name, packed):
 
 @pytest.mark.parametrize("encoder", ["dsa-single", "self-attention", "bilstm-self-attention"])
 def test_encoders_spend_no_pass_on_masked_words(encoder):
-    config = ModelConfig(encoder=encoder, vocabulary_size=5, embedding_dim=4, lstm_units=3)
-    hiding = [one for one in build_encoder(config).layers if isinstance(one, MaskedWordsLayer)]
+    config = ModelConfig(ENCODERS.get(encoder)(), vocabulary_size=5, embedding_dim=4)
+    model = Network(config).encoder
+    hiding = [one for one in model.layers if isinstance(one, MaskedWordsLayer)]
     assert hiding
     for layer in hiding:
         # Among the inputs of a layer there is the mask.
@@ -605,6 +613,18 @@ def test_files_of_when_trust_was_an_argument_still_load(name, tmp_path):
                 content = json.dumps(config).encode()
             old.writestr(member, content)
     np.testing.assert_array_equal(keras.models.load_model(tmp_path / "old.keras")(WORDS), expected)
+
+
+def test_unpacked_ids_have_a_row_for_each_sentence():
+    ids = np.array([[7, 8, 0, 9, 4, 0], [5, 0, 6, 6, 6, 3]], dtype="int32")
+    segments = np.array([[1, 1, 0, 2, 2, 0], [2, 0, 3, 3, 3, 4]], dtype="int32")
+    rows = UnpackIds()(ids, segment_ids=segments, num_segments=3)
+    # A sentence that a row does not have is empty; a fourth one does not belong to the batch.
+    expected = [[7, 8, 0], [9, 4, 0], [0, 0, 0], [0, 0, 0], [5, 0, 0], [6, 6, 6]]
+    np.testing.assert_array_equal(rows, expected)
+    nothing = UnpackIds()(0 * ids, segment_ids=0 * segments, num_segments=tf.constant(3))
+    np.testing.assert_array_equal(nothing, np.zeros((6, 1)))
+    assert UnpackIds().compute_output_spec(ids, segments, 3).dtype == "int32"
 
 
 def test_packed_bilstm_leaves_out_masked_words():

@@ -1,4 +1,4 @@
-"""The models: parameters, training, compilation, precision, traces and files."""
+"""The network's models: parameters, training, compilation, precision, traces and files."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from encoder_checks import pack, shaken, small_config
 from slow_parameters import some_slow
-from test_invariance import SMALL, pack, shaken
 
-from dsa_keras.models import (
-    ENCODERS,
-    ModelConfig,
-    assign_vectors,
-    build_classifier,
-    build_encoder,
-    build_pair_classifier,
-    pack_classifier,
-    pack_encoder,
-    preset,
-    trace_encoder,
-)
+from dsa_keras.datasets import preset
+from dsa_keras.encoders import ENCODERS
+from dsa_keras.errors import ConfigError
+from dsa_keras.models import Network
 
+NAMES = ENCODERS.names()
 ATTENDING = ("dsa-single", "dsa-multiple", "self-attention", "bilstm-self-attention")
 IDS = np.array([[3, 1, 4, 1, 5], [9, 2, 0, 0, 0], [6, 0, 0, 0, 0]], dtype="int32")
 ROWS = [[3, 1, 4, 1, 5], [9, 2], [6]]
@@ -29,7 +22,7 @@ LABELS = np.array([0, 1, 1])
 
 
 def small(encoder, **changes):
-    return ModelConfig.from_dict({**SMALL, "num_dense_layers": 1, "encoder": encoder, **changes})
+    return Network(small_config(encoder, **{"num_dense_layers": 1, **changes}))
 
 
 def trainable(model):
@@ -51,19 +44,19 @@ def trainable(model):
 )
 def test_parameters_on_snli(encoder, num_dense_layers, expected):
     config = preset("snli", encoder).model.replace(num_dense_layers=num_dense_layers)
-    assert trainable(build_pair_classifier(config)) == expected
+    assert trainable(Network(config).model) == expected
 
 
 @pytest.mark.parametrize(("num_dense_layers", "expected"), [(4, 1_443_902), (3, 1_173_752)])
 def test_parameters_on_sst2(num_dense_layers, expected):
     config = preset("sst2").model.replace(num_dense_layers=num_dense_layers, vocabulary_size=99)
-    assert trainable(build_classifier(config)) == expected
+    assert trainable(Network(config).model) == expected
 
 
 @pytest.mark.parametrize("encoder", ["dsa-single", "dsa-multiple", "self-attention"])
 def test_initial_weights_follow_the_dropout_of_their_layer(encoder):
     config = preset("snli", encoder).model.replace(num_dense_layers=1)
-    model = build_pair_classifier(config)
+    model = Network(config).model
     variances = {
         variable.path: (float(np.var(variable)), np.prod(variable.shape[:-1]))
         for variable in model.trainable_variables
@@ -72,34 +65,37 @@ def test_initial_weights_follow_the_dropout_of_their_layer(encoder):
     assert len(variances) >= 9
     for path, (variance, fan_in) in variances.items():
         if "hidden" in path and "head" in path:
-            scale = config.head_dropout
+            scale = config.objective.head_dropout
         elif "attention" in path or "classes" in path:
             scale = 1.0  # these have no dropout
         else:
-            scale = config.dropout
+            scale = config.encoder.dropout
         assert variance == pytest.approx(2 / fan_in * scale, rel=0.25 if fan_in < 600 else 0.2), (
             path
         )
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", NAMES)
 def test_packing_and_tracing_share_the_weights(encoder):
-    model = build_encoder(small(encoder))
-    twins = [pack_encoder(model)]
+    network = small(encoder)
+    twins = [network.packed_encoder, network.encoder_on(network.embedding)]
     if encoder in ATTENDING:
-        twins.append(trace_encoder(model))
+        twins.append(network.traced_encoder)
     for twin in twins:
-        assert {id(v) for v in twin.variables} == {id(v) for v in model.variables}
-    classifier = build_classifier(small(encoder))
-    packed = pack_classifier(classifier)
-    assert {id(v) for v in packed.variables} == {id(v) for v in classifier.variables}
+        assert {id(v) for v in twin.variables} == {id(v) for v in network.encoder.variables}
+    packed, padded = network.packed_model, network.model
+    assert {id(v) for v in packed.variables} == {id(v) for v in padded.variables}
+    of_head = {id(v) for v in network.head.variables}
+    features = {id(v) for v in network.packed_features.variables}
+    assert features | of_head == {id(v) for v in padded.variables}
+    assert not features & of_head
 
 
 @pytest.mark.parametrize("encoder", ATTENDING)
 def test_traces_show_what_is_attended_to(encoder):
-    model = shaken(build_encoder(small(encoder)))
-    trace = trace_encoder(model)(IDS)
-    np.testing.assert_array_equal(trace["vectors"], model(IDS))
+    network = shaken(small(encoder))
+    trace = network.traced_encoder(IDS)
+    np.testing.assert_array_equal(trace["vectors"], network.encoder(IDS))
     weights = trace["attention_weights"].numpy()
     iterations, attentions = (3, 2) if encoder.startswith("dsa") else (1, 2)
     if encoder == "bilstm-self-attention":
@@ -117,20 +113,28 @@ def test_traces_show_what_is_attended_to(encoder):
 
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn"])
 def test_what_does_not_attend_has_no_trace(encoder):
-    with pytest.raises(ValueError, match="`encoder` has no attention to look at"):
-        trace_encoder(build_encoder(small(encoder)))
+    with pytest.raises(ConfigError, match=f"the encoder {encoder} has no attention to look at"):
+        _ = small(encoder).traced_encoder
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_word_vectors_are_assigned(encoder):
+@pytest.mark.parametrize("pair", [False, True])
+def test_word_vectors_are_assigned(pair):
     matrix = np.random.default_rng(0).normal(size=(40, 6)).astype("float32")
-    for build in (build_encoder, build_classifier, build_pair_classifier):
-        model = build(small(encoder))
-        assign_vectors(model, matrix)
-        inner = model if build is build_encoder else model.get_layer("encoder")
-        np.testing.assert_array_equal(inner.get_layer("embedding").vectors, matrix)
+    network = small("cnn", pair=pair)
+    network.assign_vectors(matrix)
+    np.testing.assert_array_equal(network.vectors, matrix)
+    for model in (network.encoder, network.packed_encoder):
+        np.testing.assert_array_equal(model.get_layer("embedding").vectors, matrix)
     with pytest.raises(ValueError, match=r"`matrix` must have shape \(40, 6\).* shape \(40, 7\)"):
-        assign_vectors(model, np.zeros((40, 7)))
+        network.assign_vectors(np.zeros((40, 7)))
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_fixed_word_vectors_are_no_weights_to_keep(trained):
+    network = small("cnn", train_embeddings=trained)
+    assert (network.embedding.vectors.path in network.named_weights()) == trained
+    kept = len(network.named_weights())
+    assert kept == len(network.model.weights) - (not trained)
 
 
 # Training and execution.
@@ -149,22 +153,11 @@ def compiled(model, **options):
     return model
 
 
-@pytest.mark.parametrize(
-    ("encoder", "form"),
-    [
-        *some_slow(
-            [(encoder, "padded") for encoder in ENCODERS],
-            {(encoder, "padded") for encoder in ENCODERS if encoder != "dsa-single"},
-        ),
-        *((encoder, "packed") for encoder in ("dsa-single", "bilstm", "cnn")),
-    ],
-)
-def test_training_lowers_the_loss(encoder, form):
-    model = build_classifier(small(encoder, train_embeddings=encoder == "cnn"))
-    inputs = IDS
-    if form == "packed":
-        model, inputs = pack_classifier(model), pack(ROWS)
-    data = tf.data.Dataset.from_tensors((inputs, LABELS)).repeat(12)
+@pytest.mark.parametrize("encoder", some_slow(NAMES, {one for one in NAMES if one != "dsa-single"}))
+def test_training_lowers_the_loss(encoder):
+    """With padded words; `encoder_checks.py` trains with packed ones."""
+    model = small(encoder, train_embeddings=encoder == "cnn").model
+    data = tf.data.Dataset.from_tensors((IDS, LABELS)).repeat(12)
     compiled(model, jit_compile=False)
     before = model.evaluate(data.take(1), verbose=0)
     model.fit(data, shuffle=False, verbose=0)
@@ -175,24 +168,21 @@ def test_training_lowers_the_loss(encoder, form):
     ("encoder", "form"),
     [
         ("dsa-single", "padded"),
-        pytest.param("dsa-single", "packed", marks=pytest.mark.slow),
-        pytest.param("dsa-multiple", "packed pairs", marks=pytest.mark.slow),
-        pytest.param("self-attention", "packed", marks=pytest.mark.slow),
-        pytest.param("cnn", "padded", marks=pytest.mark.slow),
-        pytest.param("bilstm-self-attention", "padded", marks=pytest.mark.slow),
+        ("dsa-single", "packed"),
+        ("dsa-multiple", "packed pairs"),
+        ("cnn", "padded"),
+        ("bilstm-self-attention", "padded"),
     ],
 )
+@pytest.mark.slow
 def test_xla_agrees_and_trains(encoder, form):
+    """As `encoder_checks.py` shows of packed words, in further forms."""
     options = {"embedding_dropout": 0.0, "dropout": 0.0, "head_dropout": 0.0}
-    config = small(encoder, **options)
-    inputs = IDS
+    network = small(encoder, pair=form == "packed pairs", **options)
+    model = network.model if form == "padded" else network.packed_model
+    inputs = IDS if form == "padded" else pack(ROWS)
     if form == "packed pairs":
-        model = pack_classifier(build_pair_classifier(config))
-        inputs = {**pack(ROWS), "index": np.array([[0, 1], [1, 2], [2, 0]], dtype="int32")}
-    else:
-        model = build_classifier(config)
-        if form == "packed":
-            model, inputs = pack_classifier(model), pack(ROWS)
+        inputs["index"] = np.array([[0, 1], [1, 2], [2, 0]], dtype="int32")
     inputs = keras.tree.map_structure(tf.constant, inputs)
 
     def step(inputs):
@@ -217,7 +207,7 @@ def test_xla_agrees_and_trains(encoder, form):
     ("encoder", "policy"),
     [
         *some_slow(
-            [(encoder, "mixed_float16") for encoder in ENCODERS],
+            [(encoder, "mixed_float16") for encoder in NAMES],
             {
                 (encoder, "mixed_float16")
                 for encoder in ("dsa-multiple", "self-attention", "bilstm", "bilstm-self-attention")
@@ -227,23 +217,38 @@ def test_xla_agrees_and_trains(encoder, form):
     ],
 )
 def test_mixed_precision(encoder, policy):
-    exact = shaken(build_classifier(small(encoder)))
+    exact = shaken(small(encoder)).model
     keras.config.set_dtype_policy(policy)
-    model = build_classifier(small(encoder))
+    network = small(encoder)
+    model = network.model
     assert all(v.dtype == "float32" for v in model.trainable_variables)
     model.set_weights(exact.get_weights())
     assert model.output.dtype == "float32"
     logits = model(IDS)
     assert logits.dtype == "float32"
     np.testing.assert_allclose(logits, exact(IDS), atol=0.15)
-    np.testing.assert_allclose(pack_classifier(model)(pack(ROWS)), logits, atol=0.1)
+    np.testing.assert_allclose(network.packed_model(pack(ROWS)), logits, atol=0.1)
     compiled(model, jit_compile=False)
     assert np.isfinite(model.train_on_batch(IDS, LABELS))
 
 
+def test_a_network_keeps_the_precision_that_it_was_made_in():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    network = small("bilstm-self-attention")
+    keras.config.set_dtype_policy("float32")
+    exact = small("bilstm-self-attention")
+    for one, dtype in ((network, "bfloat16"), (exact, "float32")):
+        keras.config.set_dtype_policy("float32" if one is network else "mixed_bfloat16")
+        assert one.packed_encoder.output.dtype == dtype
+        assert one.packed_features.output.dtype == dtype
+        assert one.traced_encoder.output["vectors"].dtype == dtype
+        assert one.encoder_on(one.embedding).output.dtype == dtype
+        assert one.model.output.dtype == "float32"
+
+
 @pytest.mark.parametrize("encoder", ["dsa-single", "cnn"])
 def test_any_batch_and_any_length(encoder):
-    model = build_classifier(small(encoder))
+    model = small(encoder).model
     assert model.input_shape == (None, None)
     for batch, words in ((1, 1), (2, 7), (5, 31)):
         logits = model.predict(np.ones((batch, words), dtype="int32"), verbose=0)
@@ -255,26 +260,25 @@ def test_any_batch_and_any_length(encoder):
 
 def every_form(encoder):
     """Name, model and inputs of all the forms that an encoder comes in."""
-    pair = shaken(build_pair_classifier(small(encoder)))
+    network = shaken(small(encoder, pair=True))
     packed = pack(ROWS)
     packed_pairs = {**packed, "index": np.array([[0, 1], [2, 2]], dtype="int32")}
-    yield "packed pair classifier", pack_classifier(pair), packed_pairs
+    yield "packed pair model", network.packed_model, packed_pairs
     if encoder in ("dsa-multiple", "bilstm"):
         return  # made of the same layers as the encoders before and after them
-    model = pair.get_layer("encoder")
-    single = shaken(build_classifier(small(encoder)))
-    yield "encoder", model, IDS
-    yield "packed encoder", pack_encoder(model), packed
+    single = shaken(small(encoder))
+    yield "encoder", network.encoder, IDS
+    yield "packed encoder", network.packed_encoder, packed
     if encoder in ATTENDING:
-        yield "traced encoder", trace_encoder(model), IDS
-    yield "classifier", single, IDS
-    yield "packed classifier", pack_classifier(single), packed
-    yield "pair classifier", pair, {"hypothesis": IDS, "premise": IDS[::-1, :4].copy()}
+        yield "traced encoder", network.traced_encoder, IDS
+    yield "model", single.model, IDS
+    yield "packed model", single.packed_model, packed
+    yield "pair model", network.model, {"premise": IDS[::-1, :4].copy(), "hypothesis": IDS}
 
 
 @pytest.mark.parametrize(
     "encoder",
-    some_slow(ENCODERS, {"dsa-multiple", "self-attention", "bilstm-self-attention"}),
+    some_slow(NAMES, {"dsa-multiple", "self-attention", "bilstm-self-attention"}),
 )
 def test_files_and_clones_give_the_same_answers(encoder, tmp_path):
     path = tmp_path / "model.keras"
@@ -282,7 +286,7 @@ def test_files_and_clones_give_the_same_answers(encoder, tmp_path):
         expected = keras.tree.flatten(model(inputs))
         model.save(path)
         twins = [keras.models.load_model(path, safe_mode=True)]
-        if form in ("encoder", "packed pair classifier", "traced encoder"):
+        if form in ("encoder", "packed pair model", "traced encoder"):
             twins += [
                 keras.models.clone_model(model),
                 type(model).from_config(model.get_config()),
@@ -297,10 +301,11 @@ def test_files_and_clones_give_the_same_answers(encoder, tmp_path):
                 np.testing.assert_array_equal(one, other, err_msg=form)
 
 
-def test_a_loaded_classifier_can_be_packed_and_traced(tmp_path):
-    model = shaken(build_classifier(small("dsa-single")))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(pack_classifier(loaded)(pack(ROWS)), model(IDS), atol=1e-5)
-    trace = trace_encoder(loaded.get_layer("encoder"))(IDS)
-    np.testing.assert_array_equal(trace["vectors"], model.get_layer("encoder")(IDS))
+def test_the_weights_of_a_loaded_model_can_be_packed_and_traced(tmp_path):
+    network = shaken(small("dsa-single"))
+    network.model.save(tmp_path / "model.keras")
+    loaded = small("dsa-single")
+    loaded.model.set_weights(keras.models.load_model(tmp_path / "model.keras").get_weights())
+    np.testing.assert_allclose(loaded.packed_model(pack(ROWS)), network.model(IDS), atol=1e-5)
+    trace = loaded.traced_encoder(IDS)
+    np.testing.assert_array_equal(trace["vectors"], network.encoder(IDS))

@@ -107,9 +107,10 @@ class Dataset:
             )
         return self.splits[split]
 
-    def loaded_from(self, origin: Origin) -> Dataset:
-        """The same with its origin told."""
+    def loaded_from(self, name: str, origin: Origin) -> Dataset:
+        """The same with its origin told: the name it was asked for by, and how it was loaded."""
         told = copy.copy(self)
+        object.__setattr__(told, "name", name)
         object.__setattr__(told, "origin", origin)
         return told
 

@@ -57,7 +57,7 @@ class Entry:
         checked = self.checked(options)
         folder = None if data_dir is None else os.fspath(data_dir)
         dataset = self.read(folder, **checked) if self.reads_files else self.read(**checked)
-        return dataset.loaded_from(Origin(folder, checked))
+        return dataset.loaded_from(self.name, Origin(folder, checked))
 
     def checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options as plain values, each of which the reader must know.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from dsa_keras import recipes
 from dsa_keras.config import Recipe
 from dsa_keras.datasets.dataset import Dataset
 from dsa_keras.datasets.entry import Entry
@@ -70,9 +71,24 @@ def preset(
     >>> preset("snli", "dsa-multiple").model.encoder.num_attentions
     8
     """
-    from dsa_keras.recipes import without_vectors
-
     entry = DATASETS.get(task)
     chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
     recipe = entry.recipe(chosen, options or {})
-    return recipe if vectors or not entry.vectors else without_vectors(recipe)
+    return recipe if vectors or not entry.vectors else recipes.without_vectors(recipe)
+
+
+def recipe_for(
+    dataset: Dataset, encoder: str | Encoder = DEFAULT_ENCODER, *, vectors: bool = True
+) -> Recipe:
+    """The recipe of a data set that is loaded, or was made in Python; see `preset`.
+
+    Args:
+        dataset: what to train on.
+        encoder: one of `ENCODERS`, or an encoder with settings of your own.
+        vectors: whether there are word vectors. Random ones, where there are none, are trained.
+    """
+    if dataset.origin is not None:
+        return preset(dataset.name, encoder, dataset.origin.options, vectors=vectors)
+    chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
+    recipe = recipes.own_data(chosen, dataset.objective, dataset.inputs)
+    return recipe if vectors else recipes.without_vectors(recipe)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dsa_keras.encoders.encoder import Encoder, LogRange
-from dsa_keras.registry import Registry, register
+from dsa_keras.registry import Registry, of_json, register
 
 Kind = TypeVar("Kind", bound=type[Encoder])
 
@@ -49,5 +49,4 @@ def register_encoder(name: str) -> Callable[[Kind], Kind]:
 
 def encoder_of(values: Mapping[str, Any]) -> Encoder:
     """The encoder that `to_json` of another told: its name and its settings."""
-    values = dict(values)
-    return ENCODERS.get(str(values.pop("name", ""))).from_dict(values)
+    return of_json(ENCODERS, values)

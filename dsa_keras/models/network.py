@@ -7,7 +7,7 @@ and `packed_encoder` packed ones (the form that trains), `traced_encoder` gives 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -15,18 +15,35 @@ import numpy as np
 from keras import ops
 
 from dsa_keras.config import ModelConfig
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError
-from dsa_keras.layers import GatherSentences, HeuristicMatching, UnpackIds, WordEmbedding
+from dsa_keras.keras_private import dtype_policy
+from dsa_keras.layers import GatherSentences, UnpackIds, WordEmbedding
+
+
+def _in_own_policy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives what a method of a `Network` makes the dtype policy that its layers have."""
+
+    @functools.wraps(method)
+    def made(network: Network, *args: Any) -> Any:
+        with dtype_policy(network.policy):
+            return method(network, *args)
+
+    return made
 
 
 class Network:
     """A network and the models on its layers.
+
+    Whenever a model is asked for, it computes in the dtype policy that was Keras's when the network
+    was made.
 
     Args:
         config: what the network is.
 
     Example:
 
+    >>> from dsa_keras.datasets import preset
     >>> network = Network(preset("snli").model.replace(vocabulary_size=1000))
     >>> network.encoder(np.array([[5, 7, 9, 0]])).shape
     TensorShape([1, 600])
@@ -37,14 +54,18 @@ class Network:
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
         self.inputs = config.inputs
+        self.policy = keras.config.dtype_policy()
         # Making a layer draws seeds for its weights, so a seed means what it does in this order.
         if self.inputs.is_pair:
             self._make_encoder()
-            self.head = config.objective.head()
+            self._make_head()
         else:
-            self.head = config.objective.head()
+            self._make_head()
             self._make_encoder()
-        self.matching = HeuristicMatching(name="matching") if self.inputs.is_pair else None
+        self.matching = config.head.matching() if self.inputs.is_pair else None
+
+    def _make_head(self) -> None:
+        self.head = self.config.head.layer(self.config.objective.num_outputs)
 
     def _make_encoder(self) -> None:
         config = self.config
@@ -66,6 +87,7 @@ class Network:
         self.encoder = self.encoder_on(self.embedding)
 
     @functools.cached_property
+    @_in_own_policy
     def model(self) -> keras.Model:
         """From word ids to raw outputs.
 
@@ -81,6 +103,7 @@ class Network:
         return keras.Model(inputs, raw, name="pair_model")
 
     @functools.cached_property
+    @_in_own_policy
     def packed_model(self) -> keras.Model:
         """The same on packed batches, from the inputs of `packed_encoder` to raw outputs.
 
@@ -92,12 +115,14 @@ class Network:
         return keras.Model(inputs, self.head(features), name="packed_model")
 
     @functools.cached_property
+    @_in_own_policy
     def packed_features(self) -> keras.Model:
         """The part of `packed_model` up to what its head sees: `(batch, features)`."""
         inputs = _packed_inputs((2,) if self.inputs.is_pair else ())
         return keras.Model(inputs, self._packed_features(inputs), name="packed_features")
 
     @functools.cached_property
+    @_in_own_policy
     def packed_encoder(self) -> keras.Model:
         """The encoder on packed words.
 
@@ -123,17 +148,19 @@ class Network:
         """Size of a sentence vector."""
         return self.encoder.output_shape[-1]
 
+    @_in_own_policy
     def encoder_on(self, embedding: keras.Layer) -> keras.Model:
         """The encoder on another layer that gives words their vectors."""
         word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-        vectors = self.config.encoder.encode(self.layers, embedding(word_ids))
+        vectors = self.config.encoder.encode_ids(self.layers, embedding, word_ids)
         return keras.Model(word_ids, vectors, name="encoder")
 
+    @_in_own_policy
     def traced_encoder_on(self, embedding: keras.Layer) -> keras.Model:
         """The traced encoder on another layer that gives words their vectors."""
         check_attends(self.config)
         word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-        outputs = self.config.encoder.trace(self.layers, embedding(word_ids))
+        outputs = self.config.encoder.trace(self.layers, embedding, word_ids)
         return keras.Model(word_ids, outputs, name="traced_encoder")
 
     def word_tables(self) -> Any:
@@ -146,8 +173,7 @@ class Network:
         """What the head sees of the sentences of each example, given in order."""
         if self.matching is None:
             return vectors[0]
-        premise, hypothesis = vectors
-        return self.matching([hypothesis, premise])
+        return self.config.head.joined(self.matching, vectors)
 
     def assign_vectors(self, matrix: Any) -> None:
         """Puts word vectors `(vocabulary_size, embedding_dim)` into the network."""
@@ -193,9 +219,9 @@ class Network:
         encoder, num_segments = self.config.encoder, ops.size(inputs["index"])
         form = {"segment_ids": inputs["segment_ids"], "num_segments": num_segments}
         if encoder.packs:
-            return encoder.encode(self.layers, self.embedding(inputs["word_ids"]), **form)
+            return encoder.encode_ids(self.layers, self.embedding, inputs["word_ids"], **form)
         ids = UnpackIds(name="unpacked")(inputs["word_ids"], **form)
-        return encoder.encode(self.layers, self.embedding(ids))
+        return encoder.encode_ids(self.layers, self.embedding, ids)
 
 
 def check_attends(config: ModelConfig) -> None:
@@ -205,9 +231,10 @@ def check_attends(config: ModelConfig) -> None:
         ConfigError: if there is nothing to look at.
     """
     if not config.encoder.attends:
+        attending = [one.name for one in ENCODERS if one.attends]
         raise ConfigError(
             f"the encoder {config.encoder.name} has no attention to look at",
-            hint="Train one that attends",
+            hint=f"Encoders with attention: {', '.join(attending)}",
         )
 
 

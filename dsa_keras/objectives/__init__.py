@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dsa_keras.objectives.objective import Answer, Evaluation, Objective
-from dsa_keras.registry import Registry, register
+from dsa_keras.registry import Registry, of_json, register
 
 Kind = TypeVar("Kind", bound=type[Objective])
 
@@ -41,5 +41,4 @@ def register_objective(name: str) -> Callable[[Kind], Kind]:
 
 def objective_of(values: Mapping[str, Any]) -> Objective:
     """The objective that `to_json` of another told: its name and its settings."""
-    values = dict(values)
-    return OBJECTIVES.get(str(values.pop("name", ""))).from_dict(values)
+    return of_json(OBJECTIVES, values)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dsa_keras.objectives import register_objective
-from dsa_keras.objectives.mlp_objective import MlpObjective
 from dsa_keras.objectives.objective import Answer, Evaluation, Objective
 from dsa_keras.settings import from_data
 
@@ -143,7 +142,7 @@ class ClassEvaluation(Evaluation):
 
 @register_objective("classification")
 @dataclass(frozen=True)
-class Classification(MlpObjective):
+class Classification(Objective):
     """One of several classes for each text, by the cross-entropy of the paper.
 
     Attributes:
@@ -160,7 +159,6 @@ class Classification(MlpObjective):
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
-        super().check()
         self.require("class_names", len(self.class_names) >= 2, "at least 2 names")
         distinct = len(set(self.class_names)) == len(self.class_names)
         self.require("class_names", distinct, "different names")
@@ -204,9 +202,11 @@ class Classification(MlpObjective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Labels as whole numbers, each of a class."""
         labels = np.asarray(targets)
-        whole = labels.dtype.kind in "iu" or labels.size == 0
-        if not whole or labels.ndim != 1 or not ((labels >= 0) & (labels < self.num_outputs)).all():
-            raise ValueError(f"labels must be whole numbers from 0 to {self.num_outputs - 1}")
+        whole = labels.ndim == 1 and (labels.dtype.kind in "iu" or not len(labels))
+        if not whole or (len(labels) and not 0 <= labels.min() <= labels.max() < self.num_outputs):
+            raise ValueError(
+                f"labels must be whole numbers from 0 to {self.num_outputs - 1}, one for each text"
+            )
         return labels.astype(self.dtype)
 
     def fits(self, other: Objective) -> bool:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dsa_keras.objectives import register_objective
-from dsa_keras.objectives.mlp_objective import MlpObjective
-from dsa_keras.objectives.objective import Answer, Evaluation
+from dsa_keras.objectives.objective import Answer, Evaluation, Objective
 from dsa_keras.settings import from_data
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class NumberEvaluation(Evaluation):
 
 @register_objective("regression")
 @dataclass(frozen=True)
-class Regression(MlpObjective):
+class Regression(Objective):
     """A number for each text, by the mean squared error; the order of the numbers is monitored.
 
     The head learns numbers of mean 0 and deviation 1, so the unit of the targets does not matter.
@@ -126,7 +125,6 @@ class Regression(MlpObjective):
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
-        super().check()
         self.require_each(("deviation",), "positive")
 
     @property
@@ -142,7 +140,7 @@ class Regression(MlpObjective):
             with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-        if not abs(number) <= _LARGEST:
+        if not abs(number) <= _LARGEST:  # so NaN is refused too
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number
 
@@ -163,9 +161,10 @@ class Regression(MlpObjective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Finite numbers."""
         numbers = np.asarray(targets)
-        sound = numbers.dtype.kind in "iuf" and numbers.ndim == 1
-        if not sound or not (np.abs(numbers) <= _LARGEST).all():
-            raise ValueError("targets must be finite numbers")
+        if numbers.dtype.kind not in "iuf" or numbers.ndim != 1:
+            raise ValueError("targets must be numbers, one for each text")
+        if not (np.abs(numbers.astype(float)) <= _LARGEST).all():
+            raise ValueError(f"targets must be finite numbers, at most {_LARGEST:.2g}")
         return numbers.astype(self.dtype)
 
     def told(self, target: Any) -> str:

@@ -56,6 +56,9 @@ class Options:
     probe: Callable[[int, SentenceModel], None] | None = None
 
 
+_JIT = ("auto", "on", "off")
+_PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
+
 AfterEpoch = Callable[[dict[str, Any]], bool]
 """Takes the figures of an epoch once its state is saved; returns whether to stop there."""
 
@@ -94,6 +97,7 @@ def fit(
                 jit_compile=jit,
             )
             packed.optimizer.build(packed.trainable_variables)
+        network.named_weights()  # what could not be saved is known before it is trained
         if options.probe is not None:
             text_encoder = TextEncoder(training.tokenizer, vocabulary, network)
             probed = SentenceModel(text_encoder, config)
@@ -114,25 +118,51 @@ def _with_probe(
     return look
 
 
-def _placement(options: Options, encoder: Encoder) -> tuple[tf.distribute.Strategy, bool]:
-    """Where training runs, and whether XLA compiles it."""
-    compiles = encoder.compiles and encoder.packs
-    if options.jit == "on" and not compiles:
+def check_options(options: Options, encoder: Encoder) -> None:
+    """Says before anything is made why an encoder cannot be trained so.
+
+    Raises:
+        ConfigError: for a value that cannot be, or what XLA cannot compile.
+    """
+    for name, known in (("jit", _JIT), ("precision", _PRECISIONS)):
+        if getattr(options, name) not in known:
+            *most, last = known
+            raise ConfigError(
+                f"{name} must be {', '.join(most)} or {last}. Received: {getattr(options, name)!r}"
+            )
+    if options.jit != "on":
+        return
+    if not _compiles(encoder):
         raise ConfigError(
             f"XLA cannot compile the training of {encoder.name}", hint="Use --jit off"
         )
-    gpus = [f"GPU:{number}" for number in range(len(tf.config.list_logical_devices("GPU")))]
-    devices = list(options.devices or gpus)
-    if options.jit not in ("auto", "on", "off"):
-        raise ConfigError(f"jit must be auto, on or off. Received: {options.jit!r}")
+    if len(_devices(options)) > 1:
+        raise ConfigError(
+            "XLA does not go together with several devices", hint="Use --jit off or one device"
+        )
+
+
+def _compiles(encoder: Encoder) -> bool:
+    return encoder.compiles and encoder.packs
+
+
+def _devices(options: Options) -> list[str]:
+    """Those that train together; none for the one that TensorFlow takes by itself."""
+    return list(options.devices or _gpus())
+
+
+def _gpus() -> list[str]:
+    return [f"GPU:{number}" for number in range(len(tf.config.list_logical_devices("GPU")))]
+
+
+def _placement(options: Options, encoder: Encoder) -> tuple[tf.distribute.Strategy, bool]:
+    """Where training runs, and whether XLA compiles it."""
+    check_options(options, encoder)
+    devices = _devices(options)
     if len(devices) > 1:
-        if options.jit == "on":
-            raise ConfigError(
-                "XLA does not go together with several devices", hint="Use --jit off or one device"
-            )
         return tf.distribute.MirroredStrategy(devices), False
-    jit = options.jit == "on" or (options.jit == "auto" and bool(gpus) and compiles)
-    return tf.distribute.get_strategy(), jit
+    auto = options.jit == "auto" and bool(_gpus()) and _compiles(encoder)
+    return tf.distribute.get_strategy(), options.jit == "on" or auto
 
 
 class _Fit:
@@ -239,7 +269,8 @@ class _Fit:
         """
         if self.average.decay:
             features = [self.features(inputs).numpy() for inputs, _ in self.sample]
-            self.objective.take_statistics(self.network.head, np.concatenate(features))
+            head = self.config.model.head
+            head.take_statistics(self.network.head, np.concatenate(features))
 
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
         """Scores the dev split, decides how to go on, and saves everything."""
@@ -313,4 +344,6 @@ class _Fit:
                 where=where,
                 hint="Restore it, or train again",
             ) from None
-        self._save()
+        # Folders of format 1 may have lost what is made of the state.
+        if self.run.records() != self.records or not self.run.best_file.exists():
+            self._save()

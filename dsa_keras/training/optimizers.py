@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from dsa_keras.config import TrainingConfig
-from dsa_keras.keras_private import slots, trained_by
+from dsa_keras.keras_private import slots
 from dsa_keras.layers.checks import REGISTERED_PACKAGE
 
 
@@ -27,13 +27,14 @@ class _CoupledL2:
     def build(self, variables: Any) -> None:
         """Creates the variables of the optimizer and of the gradient's norm."""
         super().build(variables)  # type: ignore[misc]
+        self.trained = list(variables)
         self.norm_total = self.add_variable((), dtype="float32", name="norm_total")  # type: ignore[attr-defined]
         self.norm_count = self.add_variable((), dtype="float32", name="norm_count")  # type: ignore[attr-defined]
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Updates the variables by the gradients plus `l2` times the variables."""
         if trainable_variables is None:
-            trainable_variables = trained_by(self)
+            trainable_variables = self.trained
         elif not self.built:  # type: ignore[attr-defined]
             with tf.init_scope():
                 self.build(trainable_variables)
