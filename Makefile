@@ -31,6 +31,7 @@ demo: $(READY)
 test: lint types pytest
 
 lint: $(READY)
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 

@@ -36,11 +36,11 @@ from benchmarks.common import RESULTS, ROOT, commit, processor, provenance
 from dsa_keras.commands.compare import mean_and_deviation
 from dsa_keras.files import write_json
 from dsa_keras.progress import progress_bar
-from dsa_keras.training.run import Run
+from dsa_keras.runs import Run
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """A row of a table: runs that differ in the seed only.
 
     Attributes:
@@ -66,13 +66,13 @@ class Row:
 
 
 def sst(
-    encoder: str, seeds: int, two: float, five: float, *options: str, epochs: int = Row.epochs
-) -> Iterable[Row]:
+    encoder: str, seeds: int, two: float, five: float, *options: str, epochs: int = StudyRow.epochs
+) -> Iterable[StudyRow]:
     """An encoder's rows of both SST tasks. Another budget is one of the options that name a row."""
-    if epochs != Row.epochs:
+    if epochs != StudyRow.epochs:
         options = (*options, "--epochs", str(epochs))
-    yield Row("sst2", encoder, seeds, epochs, options, paper=two)
-    yield Row("sst5", encoder, seeds, epochs, options, paper=five)
+    yield StudyRow("sst2", encoder, seeds, epochs, options, paper=two)
+    yield StudyRow("sst5", encoder, seeds, epochs, options, paper=five)
 
 
 TABLES = (
@@ -86,9 +86,9 @@ TABLES = (
     *sst("bilstm-self-attention", 1, 0.882, 0.504),
     *sst("bilstm", 1, 0.875, 0.495),
     *sst("cnn", 1, 0.872, 0.480),
-    Row("snli", "dsa-multiple", epochs=6),
+    StudyRow("snli", "dsa-multiple", epochs=6),
     # The two that are near each other get a second seed.
-    *(Row("snli", name, seeds=2, epochs=6) for name in ("dsa-single", "self-attention")),
+    *(StudyRow("snli", name, seeds=2, epochs=6) for name in ("dsa-single", "self-attention")),
 )
 
 CHANGES: tuple[tuple[str, ...], ...] = (
@@ -105,7 +105,8 @@ CHANGES: tuple[tuple[str, ...], ...] = (
     ("--stop-routing-gradient",),
 )
 ABLATIONS = tuple(
-    Row("sst2", seeds=3, epochs=12, options=("--sentences-only", *change)) for change in CHANGES
+    StudyRow("sst2", seeds=3, epochs=12, options=("--sentences-only", *change))
+    for change in CHANGES
 )
 
 SPLITS = ("dev", "test")
@@ -132,7 +133,7 @@ class Study:
     def __init__(self, runs: Path, data: list[str], jobs: int, recorded: Recorded) -> None:
         self.runs, self.data, self.jobs, self.recorded = runs, data, jobs, recorded
 
-    def train(self, rows: Iterable[Row], only: tuple[str, ...]) -> None:
+    def train(self, rows: Iterable[StudyRow], only: tuple[str, ...]) -> None:
         """Trains what is not finished; `only` as in `open_runs`."""
         jobs = self.open_runs(rows, only)
         self.runs.mkdir(parents=True, exist_ok=True)
@@ -146,7 +147,9 @@ class Study:
                 done.result()
                 bar.update(1)
 
-    def open_runs(self, rows: Iterable[Row], only: tuple[str, ...]) -> list[tuple[Row, int]]:
+    def open_runs(
+        self, rows: Iterable[StudyRow], only: tuple[str, ...]
+    ) -> list[tuple[StudyRow, int]]:
         """Rows and seeds to train, in the order of `only`, and of the seeds within one of them.
 
         Args:
@@ -163,9 +166,9 @@ class Study:
         found.sort(key=lambda one: one[:2])
         return [(row, seed) for _, seed, row in found]
 
-    def _one(self, row: Row, seed: int) -> None:
+    def _one(self, row: StudyRow, seed: int) -> None:
         path = self.runs / row.run_name(seed)
-        if not (path / "config.json").exists():
+        if not Run(path).config_file.exists():
             start = ["train", row.task, "--encoder", row.encoder, "--seed", str(seed)]
             start += ["--epochs", str(row.epochs)]
             self._call([*start, *row.options, *self.data, "--run-dir", str(path)], path)
@@ -177,7 +180,7 @@ class Study:
 
     @staticmethod
     def _scored(path: Path) -> bool:
-        return any(path.glob("evaluation-*.json"))
+        return any(Run(path).evaluation(split) is not None for split in SPLITS)
 
     def _call(self, arguments: list[str], path: Path) -> None:
         """Runs a command with its share of the cores; its output goes to a log."""
@@ -193,11 +196,11 @@ class Study:
         if done.returncode:
             raise SystemExit(f"{path.name} failed, see {log}")
 
-    def report(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    def report(self, rows: Iterable[StudyRow]) -> list[dict[str, Any]]:
         """What is known of every row: figures of every finished run, their mean and deviation."""
         return [found for row in rows if (found := self._report_row(row))]
 
-    def _report_row(self, row: Row) -> dict[str, Any] | None:
+    def _report_row(self, row: StudyRow) -> dict[str, Any] | None:
         names = {seed: row.run_name(seed) for seed in range(row.seeds)}
         found_runs = [
             {"seed": seed, **(self._report_run(name) or self.recorded.get(name, {}))}
@@ -219,11 +222,14 @@ class Study:
         path = self.runs / name
         if not self._scored(path):
             return None
-        dev = [record["dev_accuracy"] for record in Run(path).metrics()]
-        one = {"epochs": len(dev), "best_epoch": dev.index(max(dev)) + 1, "dev": max(dev)}
+        run = Run(path)
+        config = run.config()
+        objective, best = config.model.objective, run.best(config)
+        dev = [record[objective.dev_figure] for record in run.metrics()]
+        one = {"epochs": len(dev), "best_epoch": best["epoch"], "dev": best[objective.dev_figure]}
         one["dev_by_epoch"] = [round(value, 4) for value in dev]
-        if (test := path / "evaluation-test.json").exists():
-            one["test"] = json.loads(test.read_text())["accuracy"]
+        if (test := run.evaluation("test")) is not None:
+            one["test"] = test[objective.monitor]
         return one | _origin(path.with_name(path.name + ".log"))
 
 
@@ -238,14 +244,14 @@ def _origin(log: Path) -> dict[str, list[str]]:
     }
 
 
-def recorded_runs(file: Path, rows: Iterable[Row]) -> Recorded:
+def recorded_runs(file: Path, rows: Iterable[StudyRow]) -> Recorded:
     """The runs in a file that `--write` wrote, of rows as they are now, by their names."""
     if not file.exists():
         return {}
     known = {(row.run_name(seed), row.epochs) for row in rows for seed in range(row.seeds)}
     found = {}
     for written in json.loads(file.read_text())["rows"]:
-        row = Row(written["task"], written["encoder"], options=tuple(written["options"]))
+        row = StudyRow(written["task"], written["encoder"], options=tuple(written["options"]))
         for run in written["runs"]:
             if (name := row.run_name(run["seed"]), written["epochs"]) in known:
                 found[name] = run

@@ -23,20 +23,22 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.common import RESULTS, provenance
-from dsa_keras.config import preset
-from dsa_keras.data.batches import Prepared, count_words, distinct, packed_batches, prepare
-from dsa_keras.data.registry import load_dataset
-from dsa_keras.data.vocabulary import Vocabulary
+from benchmarks.common import RESULTS, provenance, training_words
+from dsa_keras.config import Recipe
+from dsa_keras.data.batches import Prepared, packed_batches
+from dsa_keras.datasets import load_dataset, preset
 from dsa_keras.files import write_json
-from dsa_keras.models import build_classifier, build_pair_classifier, pack_classifier
+from dsa_keras.inputs import Inputs
+from dsa_keras.models import Network
 from dsa_keras.training.optimizers import build_optimizer
 
 Batch = tuple[Any, np.ndarray, int, int]
 """Inputs, labels, real words, positions."""
 
 
-def padded(prepared: Prepared, batch_size: int, buckets: bool) -> Iterator[Batch]:
+def padded(
+    prepared: Prepared, inputs: Inputs, batch_size: int, *, buckets: bool
+) -> Iterator[Batch]:
     """Random batches padded to their longest sentence, or batches of sentences of one length."""
     order = np.random.default_rng(0).permutation(len(prepared))
     lengths = prepared.sentences.lengths[prepared.index]
@@ -47,11 +49,11 @@ def padded(prepared: Prepared, batch_size: int, buckets: bool) -> Iterator[Batch
     for start in np.random.default_rng(1).permutation(starts):
         chosen = order[start : start + batch_size]
         index = prepared.index[chosen]
-        columns = [index] if index.ndim == 1 else [index[:, 0], index[:, 1]]
+        columns = index.reshape(-1, inputs.count).T
         ids = [prepared.sentences.padded(column) for column in columns]
-        inputs = ids[0] if len(ids) == 1 else {"premise": ids[0], "hypothesis": ids[1]}
+        fed = dict(zip(inputs.signature, ids, strict=True)) if len(ids) > 1 else ids[0]
         words = int(sum((one > 0).sum() for one in ids))
-        yield inputs, prepared.labels[chosen], words, sum(one.size for one in ids)
+        yield fed, prepared.targets[chosen], words, sum(one.size for one in ids)
 
 
 def packed(prepared: Prepared, batch_size: int) -> Iterator[Batch]:
@@ -73,32 +75,29 @@ def seconds(model: keras.Model, batches: list[Batch]) -> float:
     return time.perf_counter() - begin
 
 
-def compiled(model: keras.Model, task: str, optimizer: Any = None) -> keras.Model:
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer or build_optimizer(preset(task).training), loss, jit_compile=False)
+def compiled(model: keras.Model, recipe: Recipe, optimizer: Any = None) -> keras.Model:
+    optimizer = optimizer or build_optimizer(recipe.training)
+    model.compile(optimizer, recipe.model.objective.loss(), jit_compile=False)
     return model
 
 
-def measure(task: str, data_dir: str, steps: int, repetitions: int) -> dict[str, Any]:
+def measure(task: str, data_dir: str | None, steps: int, repetitions: int) -> dict[str, Any]:
     """Words per second of each form on one task."""
-    training = preset(task).training
+    recipe = preset(task)
     dataset = load_dataset(task, data_dir)
-    counts = count_words(distinct(dataset["train"].texts)[0], training.tokenizer)
-    vocabulary = Vocabulary.from_counts(counts)
-    prepared = prepare(dataset["train"], training.tokenizer, vocabulary)
-    config = preset(task).model.replace(vocabulary_size=len(vocabulary))
-    build = build_pair_classifier if dataset.is_pair else build_classifier
-    size = training.batch_size
+    vocabulary, prepared = training_words(dataset, recipe.training.tokenizer)
+    config = recipe.model.replace(vocabulary_size=len(vocabulary))
+    size, inputs = recipe.training.batch_size, config.inputs
     forms: dict[str, Callable[[], Iterator[Batch]]] = {
-        "padded": lambda: padded(prepared, size, buckets=False),
-        "buckets": lambda: padded(prepared, size, buckets=True),
+        "padded": lambda: padded(prepared, inputs, size, buckets=False),
+        "buckets": lambda: padded(prepared, inputs, size, buckets=True),
         "packed": lambda: packed(prepared, size),
     }
     result: dict[str, Any] = {}
     ready = {}
     for name, make in forms.items():
-        model = build(config)
-        model = compiled(pack_classifier(model) if name == "packed" else model, task)
+        network = Network(config)
+        model = compiled(network.packed_model if name == "packed" else network.model, recipe)
         batches = first(make(), steps)
         seconds(model, batches)  # every shape is traced before the clock starts
         words = sum(batch[2] for batch in batches)
@@ -120,29 +119,27 @@ def measure(task: str, data_dir: str, steps: int, repetitions: int) -> dict[str,
     return result
 
 
-def same_loss(data_dir: str) -> dict[str, Any]:
-    """Losses of an epoch on SST-2 sentences, packed and padded, same examples, no dropout."""
-    dataset = load_dataset("sst2", data_dir, phrases=False)
-    training = preset("sst2").training
-    vocabulary = Vocabulary.from_counts(
-        count_words(distinct(dataset["train"].texts)[0], training.tokenizer)
-    )
-    prepared = prepare(dataset["train"], training.tokenizer, vocabulary)
-    config = preset("sst2").model.replace(
+def same_loss(task: str, data_dir: str | None, **options: Any) -> dict[str, Any]:
+    """Losses of an epoch on sentences, packed and padded, same examples, no dropout."""
+    recipe = preset(task)
+    size = recipe.training.batch_size
+    dataset = load_dataset(task, data_dir, **options)
+    vocabulary, prepared = training_words(dataset, recipe.training.tokenizer)
+    config = recipe.model.replace(
         vocabulary_size=len(vocabulary), embedding_dropout=0.0, dropout=0.0, head_dropout=0.0
     )
     losses = {}
     for form in ("packed", "padded", "padded by 3 more"):
         keras.utils.set_random_seed(0)
-        model = build_classifier(config)
-        twin = pack_classifier(model) if form == "packed" else model
-        compiled(twin, "sst2", keras.optimizers.SGD(0.01))
+        network = Network(config)
+        model = network.packed_model if form == "packed" else network.model
+        compiled(model, recipe, keras.optimizers.SGD(0.01))
         total = []
-        for inputs, labels in packed_batches(prepared, training.batch_size, seed=0):
+        for inputs, labels in packed_batches(prepared, size, seed=0):
             extra = 3 if form == "padded by 3 more" else 0
             fed: Any = inputs if form == "packed" else _unpacked(inputs, extra)
-            total.append(float(twin.train_on_batch(fed, labels)))
-            twin.reset_metrics()
+            total.append(float(model.train_on_batch(fed, labels)))
+            model.reset_metrics()
         losses[form] = np.array(total)
     return {
         form: {
@@ -163,7 +160,7 @@ def _unpacked(inputs: dict[str, Any], extra: int) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--data-dir", help="folder with SST and SNLI; demo tasks need none")
     parser.add_argument("--tasks", nargs="+", default=["sst2", "sst5", "snli"])
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=3)
@@ -177,7 +174,11 @@ def main() -> None:
             speed = row["median_words_per_second"]
             print(f"{task} {form:8} {speed:8,.0f} words/s, share {row['share']:.3f}", flush=True)
         print(task, result[task]["pipeline"], flush=True)
-    result["losses_of_an_epoch"] = same_loss(options.data_dir)
+    if options.data_dir:
+        losses = same_loss("sst2", options.data_dir, phrases=False)
+    else:
+        losses = same_loss("demo-sentiment", None, size=600)
+    result["losses_of_an_epoch"] = losses
     print(result["losses_of_an_epoch"])
     if options.write:
         write_json(Path(RESULTS) / "batches.json", result)

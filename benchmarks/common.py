@@ -11,7 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dsa_keras.data.batches import Prepared
+    from dsa_keras.data.vocabulary import Vocabulary
+    from dsa_keras.datasets import Dataset
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -52,6 +57,19 @@ def in_turns(runs: Sequence[Callable[[], Any]], turns: int) -> list[float]:
             run()
             times.append(time.perf_counter() - begin)
     return [statistics.median(times) for times in seconds]
+
+
+def training_words(dataset: Dataset, tokenizer: str) -> tuple[Vocabulary, Prepared]:
+    """The words of the training split, all of them known, and the split as their numbers."""
+    from dsa_keras.data.batches import Prepared
+    from dsa_keras.data.vocabulary import Vocabulary
+    from dsa_keras.data.word_lookup import TokenizedSentences
+
+    split = dataset["train"]
+    sentences, index = dataset.inputs.distinct(split.texts)
+    tokenized = TokenizedSentences(sentences, tokenizer)
+    vocabulary = Vocabulary.from_counts(tokenized.counts())
+    return vocabulary, Prepared(tokenized.ids(vocabulary), index, split.targets)
 
 
 def commit() -> str:

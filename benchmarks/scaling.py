@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import RESULTS, ROOT, in_turns, provenance
-from dsa_keras.config import preset
+from dsa_keras.datasets import preset
 from dsa_keras.files import write_json, written_aside
 from dsa_keras.progress import progress_bar
 
@@ -69,15 +69,16 @@ def sentences(count: int) -> Iterator[str]:
 def encode_seconds(count: int) -> float:
     """The time to encode so many sentences from an iterator."""
     from dsa_keras.data.vocabulary import Vocabulary
-    from dsa_keras.models import build_classifier
+    from dsa_keras.models import Network
+    from dsa_keras.runs import RunConfig
     from dsa_keras.sentence_model import SentenceModel
-    from dsa_keras.training.run import RunConfig
+    from dsa_keras.text_encoder import TextEncoder
 
     recipe = preset("sst2")
     vocabulary = Vocabulary.from_counts({f"w{number}": 1 for number in range(1, WORDS)})
     config = recipe.model.replace(vocabulary_size=len(vocabulary))
-    run = RunConfig("sst2", ("no", "yes"), False, config, recipe.training)
-    model = SentenceModel(build_classifier(config), vocabulary, run)
+    text_encoder = TextEncoder(recipe.training.tokenizer, vocabulary, Network(config))
+    model = SentenceModel(text_encoder, RunConfig("sst2", config, recipe.training))
     for _ in model.encode(sentences(2000)):
         pass
     begin = time.perf_counter()
@@ -88,19 +89,17 @@ def encode_seconds(count: int) -> float:
 
 def training_step(what: str, value: int) -> Callable[[], Any]:
     """A training step on packed sentences of one length, compiled and run once."""
-    import keras
     import tensorflow as tf
 
-    from dsa_keras.models import build_classifier, pack_classifier
+    from dsa_keras.models import Network
     from dsa_keras.training.optimizers import build_optimizer
 
     rows, length = (16, value) if what == "length" else (128, 10)
     change = {} if what == "length" else {f"num_{what}": value}
     recipe = preset("sst2")
     config = recipe.model.replace(vocabulary_size=WORDS, **change)
-    packed = pack_classifier(build_classifier(config))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    packed.compile(build_optimizer(recipe.training), loss, jit_compile=False)
+    packed = Network(config).packed_model
+    packed.compile(build_optimizer(recipe.training), config.objective.loss(), jit_compile=False)
     random = np.random.default_rng(0)
     inputs = {
         "word_ids": tf.constant(random.integers(2, WORDS, (1, rows * length)), tf.int32),

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import RESULTS, ROOT, provenance
-from dsa_keras.data import load_dataset
+from dsa_keras.datasets import load_dataset
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import write_json
 

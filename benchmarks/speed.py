@@ -27,12 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import RESULTS, ROOT, processor, provenance
-from dsa_keras.commands.cli import load_tensorflow
-from dsa_keras.config import ModelConfig, Preset, preset
-from dsa_keras.data import load_dataset
-from dsa_keras.data.batches import Prepared, count_words, distinct, packed_batches, prepare
-from dsa_keras.data.vocabulary import Vocabulary
+from benchmarks.common import RESULTS, ROOT, processor, provenance, training_words
+from dsa_keras.command_line import load_tensorflow
+from dsa_keras.config import ModelConfig
+from dsa_keras.data.batches import packed_batches
+from dsa_keras.datasets import load_dataset, preset
 from dsa_keras.files import write_json
 from dsa_keras.progress import progress_bar
 
@@ -71,16 +70,17 @@ def products_per_word(config: ModelConfig) -> list[tuple[int, int, bool]]:
 
     A convolution is one of them, with all parts of its kernel side by side.
     """
-    d0, d1, d = config.embedding_dim, config.first_filters, config.filters
+    encoder: Any = config.encoder
+    d0, d1, d = config.embedding_dim, encoder.first_filters, encoder.filters
     products = []
-    for kernel_size in config.kernel_sizes:
+    for kernel_size in encoder.kernel_sizes:
         products.append((d0, d1, False))
-        for number in range(config.num_dense_layers):
+        for number in range(encoder.num_dense_layers):
             products.append((d1 + number * d, kernel_size * d, True))
-    dense = len(config.kernel_sizes) * (d1 + config.num_dense_layers * d)
-    products.append((dense, config.compressed_units, True))
-    products.append((d0, config.compressed_units, False))
-    products.append((config.compressed_units, config.num_attentions * config.units, True))
+    dense = len(encoder.kernel_sizes) * (d1 + encoder.num_dense_layers * d)
+    products.append((dense, encoder.compressed_units, True))
+    products.append((d0, encoder.compressed_units, False))
+    products.append((encoder.compressed_units, encoder.num_attentions * encoder.units, True))
     return products
 
 
@@ -92,7 +92,7 @@ def operations_per_word(config: ModelConfig, *, training: bool) -> int:
     return total
 
 
-def batch_arrays(prepared: Prepared, inputs: dict[str, Any], labels: Any) -> dict[str, np.ndarray]:
+def batch_arrays(inputs: dict[str, Any], labels: Any) -> dict[str, np.ndarray]:
     """One batch in every form: packed for us, packed with separators, padded."""
     arrays = {name: value.numpy() for name, value in inputs.items()}
     arrays["labels"] = labels.numpy()
@@ -123,21 +123,18 @@ def write_job(folder: Path, task: str, data_dir: str | None, batches: int, encod
     """Writes what the workers read: batches, sentences to encode, weights, settings."""
     import keras
 
-    from dsa_keras.models import build_classifier, build_pair_classifier
+    from dsa_keras.models import Network
 
     paper_task = "sst2" if task == "demo-sentiment" else task
-    recipe: Preset = preset(paper_task)
+    recipe = preset(paper_task)
     dataset = load_dataset(task, data_dir)
-    texts = distinct(dataset["train"].texts)[0]
-    vocabulary = Vocabulary.from_counts(count_words(texts, recipe.training.tokenizer))
-    prepared = prepare(dataset["train"], recipe.training.tokenizer, vocabulary)
-    config = recipe.model.replace(
-        vocabulary_size=len(vocabulary), num_classes=len(dataset.class_names)
-    )
+    texts, _ = dataset.inputs.distinct(dataset["train"].texts)
+    vocabulary, prepared = training_words(dataset, recipe.training.tokenizer)
+    config = recipe.model.replace(vocabulary_size=len(vocabulary))
     pipeline = packed_batches(prepared, recipe.training.batch_size, seed=0).take(batches)
     arrays, words, positions = {}, 0, 0
     for number, (inputs, labels) in enumerate(pipeline):
-        for name, value in batch_arrays(prepared, inputs, labels).items():
+        for name, value in batch_arrays(inputs, labels).items():
             arrays[f"{number}/{name}"] = value
         words += int((inputs["word_ids"].numpy() > 0).sum())
         positions += inputs["word_ids"].shape[1]
@@ -147,16 +144,14 @@ def write_job(folder: Path, task: str, data_dir: str | None, batches: int, encod
     ids = [prepared.sentences.padded([one])[0] for one in chosen]
     np.savez(folder / "sentences.npz", *ids)
     keras.utils.set_random_seed(0)
-    model = (build_pair_classifier if dataset.is_pair else build_classifier)(config)
+    model = Network(config).model
     np.savez(folder / "weights.npz", *model.get_weights())
     np.savez(folder / "trainable.npz", *(one.numpy() for one in model.trainable_variables))
     vocabulary.save(folder / "vocabulary.txt")
     job = {
         "task": task,
         "recipe": paper_task,
-        "is_pair": dataset.is_pair,
         "model": config.to_dict(),
-        "class_names": list(dataset.class_names),
         "batches": len({name.split("/")[0] for name in arrays}),
         "words": words,
         "positions": positions,

@@ -60,43 +60,45 @@ def timed(run: Callable[[], Any], warm: Callable[[], Any] | None = None) -> floa
 # Ours.
 
 
-def keras_model(job: Job) -> Any:
+def model_config(job: Job) -> Any:
     from dsa_keras.config import ModelConfig
-    from dsa_keras.models import build_classifier, build_pair_classifier
 
-    build = build_pair_classifier if job.settings["is_pair"] else build_classifier
-    model = build(ModelConfig.from_dict(job.settings["model"]))
-    model.set_weights(job.weights("weights"))
-    return model
+    return ModelConfig.from_dict(job.settings["model"])
 
 
-def padded_inputs(batch: dict[str, np.ndarray]) -> Any:
-    if "padded1" not in batch:
-        return batch["padded0"]
-    return {"premise": batch["padded0"], "hypothesis": batch["padded1"]}
+def network(job: Job) -> Any:
+    from dsa_keras.models import Network
+
+    made = Network(model_config(job))
+    made.model.set_weights(job.weights("weights"))
+    return made
+
+
+def padded_inputs(batch: dict[str, np.ndarray], names: tuple[str, ...]) -> Any:
+    """What the padded model takes: ids, or for pairs a dictionary of them."""
+    ids = {name: batch[f"padded{number}"] for number, name in enumerate(names)}
+    return ids if len(ids) > 1 else ids[names[0]]
 
 
 def ours_training(job: Job, form: str) -> Callable[[], None]:
     """Our training, a step with every batch: what `fit` calls for each, on batches at hand."""
-    import keras
     import tensorflow as tf
 
-    from dsa_keras.config import preset
-    from dsa_keras.models import pack_classifier
+    from dsa_keras.datasets import preset
     from dsa_keras.training.optimizers import build_optimizer
 
-    batches = job.batches()
-    model = keras_model(job)
-    np.save(job.folder / "logits-ours.npy", model(padded_inputs(batches[0]), training=False))
+    batches, made = job.batches(), network(job)
+    model, inputs = made.model, made.inputs.signature
+    logits = model(padded_inputs(batches[0], inputs), training=False)
+    np.save(job.folder / "logits-ours.npy", logits)
     if form == "packed":
-        model = pack_classifier(model)
+        model = made.packed_model
         names = ("index", "segment_ids", "word_ids")
         feeds = [{name: batch[name] for name in names} for batch in batches]
     else:
-        feeds = [padded_inputs(batch) for batch in batches]
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        feeds = [padded_inputs(batch, inputs) for batch in batches]
     optimizer = build_optimizer(preset(job.settings["recipe"]).training)
-    model.compile(optimizer, loss, jit_compile=False)
+    model.compile(optimizer, made.config.objective.loss(), jit_compile=False)
     examples = [(feed, batch["labels"]) for feed, batch in zip(feeds, batches, strict=True)]
     signature = tf.nest.map_structure(any_size, examples[0])
     dataset = tf.data.Dataset.from_generator(lambda: examples, output_signature=signature)
@@ -119,20 +121,17 @@ def any_size(array: np.ndarray) -> Any:
 
 
 def ours_encode(job: Job) -> float:
-    from dsa_keras.config import ModelConfig, preset
     from dsa_keras.data.vocabulary import Vocabulary
+    from dsa_keras.datasets import preset
+    from dsa_keras.runs import RunConfig
     from dsa_keras.sentence_model import SentenceModel
-    from dsa_keras.training.run import RunConfig
+    from dsa_keras.text_encoder import TextEncoder
 
-    config = RunConfig(
-        task=job.settings["task"],
-        model=ModelConfig.from_dict(job.settings["model"]),
-        training=preset(job.settings["recipe"]).training,
-        class_names=tuple(job.settings["class_names"]),
-        is_pair=job.settings["is_pair"],
-    )
+    training = preset(job.settings["recipe"]).training
+    config = RunConfig(job.settings["task"], model_config(job), training)
     vocabulary = Vocabulary.load(job.folder / "vocabulary.txt")
-    model = SentenceModel(keras_model(job), vocabulary, config)
+    text_encoder = TextEncoder(training.tokenizer, vocabulary, network(job))
+    model = SentenceModel(text_encoder, config)
     texts = job.texts()
     return timed(lambda: model.encode(texts))
 
@@ -142,10 +141,9 @@ def bare_products(job: Job) -> Callable[[], None]:
     import tensorflow as tf
 
     from benchmarks.speed import products_per_word
-    from dsa_keras.config import ModelConfig
 
     length = round(job.settings["positions"] / job.settings["batches"])
-    shapes = products_per_word(ModelConfig.from_dict(job.settings["model"]))
+    shapes = products_per_word(model_config(job))
     operands = [
         (tf.random.normal((length, a)), tf.random.normal((a, b)), tf.random.normal((length, b)))
         for a, b, _ in shapes
@@ -182,15 +180,15 @@ def step_and_products(job: Job, turns: int = 5) -> dict[str, float]:
 def torch_model(job: Job) -> Any:
     from benchmarks.torch_dsa import Classifier, copy_weights
 
-    settings, vectors = job.settings["model"], job.weights("weights")[0]
+    config, vectors = model_config(job), job.weights("weights")[0]
     model = Classifier(
         vectors,
-        settings["num_classes"],
-        settings["embedding_dropout"],
-        settings["dropout"],
-        settings["head_dropout"],
-        settings["num_hidden_layers"],
-        job.settings["is_pair"],
+        config.objective.num_outputs,
+        config.embedding_dropout,
+        config.encoder.dropout,
+        config.head.head_dropout,
+        config.objective.num_hidden_layers,
+        config.inputs.is_pair,
     )
     copy_weights(model, job.weights("trainable"))
     return model
@@ -199,7 +197,7 @@ def torch_model(job: Job) -> Any:
 def torch_train(job: Job, form: str, compiled: bool) -> float:
     import torch
 
-    from dsa_keras.config import preset
+    from dsa_keras.datasets import preset
 
     model, batches = torch_model(job), job.batches()
     recipe = preset(job.settings["recipe"]).training
@@ -246,8 +244,8 @@ def torch_encode(job: Job, form: str, compiled: bool) -> float:
     import torch
 
     from benchmarks.speed import padded
-    from dsa_keras.data.batches import Sentences
-    from dsa_keras.sentence_model import length_batches
+    from dsa_keras.data.word_lookup import Sentences
+    from dsa_keras.text_encoder import length_batches
 
     encoder = torch_model(job).encoder.eval()
     call: Callable[..., Any] = torch.compile(encoder, dynamic=True) if compiled else encoder

@@ -19,6 +19,9 @@ __all__ = ["SentenceModel", "__version__", "load"]
 
 def __getattr__(name: str) -> Any:
     if name in ("SentenceModel", "load"):
+        from dsa_keras.backend import require_tensorflow
+
+        require_tensorflow()
         from dsa_keras import sentence_model
 
         return getattr(sentence_model, name)

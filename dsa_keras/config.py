@@ -1,7 +1,7 @@
 """What a network is and how it is trained, as frozen settings; a recipe is one of each.
 
-Nothing here names an encoder or an objective: a `ModelConfig` holds one of each kind, with its own
-settings. This module needs no TensorFlow.
+Nothing here names an encoder, a head or an objective: a `ModelConfig` holds one of each kind, with
+its own settings. This module needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, Encoder, encoder_of
 from dsa_keras.errors import ConfigError, nearest
+from dsa_keras.heads import DEFAULT_HEAD, HEADS, Head, head_of
 from dsa_keras.inputs import SENTENCE, Inputs
 from dsa_keras.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, Objective, objective_of
 from dsa_keras.settings import Settings, from_data
@@ -19,10 +20,11 @@ from dsa_keras.settings import Settings, from_data
 
 @dataclass(frozen=True)
 class ModelConfig(Settings):
-    """What the network is: words, an encoder, an objective. The defaults are those of SNLI.
+    """What the network is: words, an encoder, a head, an objective. The defaults are SNLI's.
 
     Attributes:
         encoder: from the words of a sentence to its vector.
+        head: from sentence vectors to raw outputs.
         objective: what the model says.
         inputs: one sentence or two.
         vocabulary_size: number of word ids, 0 (padding) and 1 (unknown) included.
@@ -38,6 +40,7 @@ class ModelConfig(Settings):
     """
 
     encoder: Encoder = field(default_factory=lambda: ENCODERS.get(DEFAULT_ENCODER)())
+    head: Head = field(default_factory=lambda: HEADS.get(DEFAULT_HEAD)())
     objective: Objective = field(default_factory=lambda: OBJECTIVES.get(DEFAULT_OBJECTIVE)())
     inputs: Inputs = SENTENCE
     vocabulary_size: int = from_data(2)
@@ -47,7 +50,7 @@ class ModelConfig(Settings):
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
-        for name, kind in (("encoder", Encoder), ("objective", Objective), ("inputs", Inputs)):
+        for name, kind in _PARTS.items():
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise ConfigError(f"{name} must be of type {kind.__name__}. Received: {value!r}")
@@ -59,19 +62,19 @@ class ModelConfig(Settings):
 
     @classmethod
     def own_choices(cls) -> tuple[str, ...]:
-        """The hyper-parameters that belong to neither encoder nor objective."""
+        """The hyper-parameters that belong to neither encoder, head nor objective."""
         return tuple(name for name in cls.choices() if name not in _PARTS)
 
     def choosable(self) -> tuple[str, ...]:
-        """The hyper-parameters that a user chooses, those of encoder and objective included."""
-        return tuple(
-            dict.fromkeys((*self.encoder.choices(), *self.objective.choices(), *self.own_choices()))
-        )
+        """The hyper-parameters that a user chooses, those of all parts included."""
+        names = [name for part in self._parts().values() for name in part.choices()]
+        return tuple(dict.fromkeys((*names, *self.own_choices())))
 
     def hyper_parameters(self) -> dict[str, Any]:
-        """All that was chosen, by name; what encoder and objective share is named once."""
-        values = {"encoder": self.encoder.name, **self.objective.to_dict()}
-        values |= self.encoder.to_dict()
+        """All that was chosen, by name; what several parts share is named once."""
+        values: dict[str, Any] = {"encoder": self.encoder.name}
+        for part in reversed(self._parts().values()):
+            values |= part.to_dict()
         values |= {name: getattr(self, name) for name in self.own_choices()}
         return {name: values[name] for name in ("encoder", *self.choosable())}
 
@@ -79,23 +82,26 @@ class ModelConfig(Settings):
         """The same config with some values changed, wherever they belong.
 
         Raises:
-            ConfigError: for a name that neither encoder nor objective nor the words have.
+            ConfigError: for a name that no part has.
         """
         own = {name: changes.pop(name, getattr(self, name)) for name in self.hints()}
-        chosen = type(self)(**own)
-        parts: dict[str, Settings] = {"encoder": chosen.encoder, "objective": chosen.objective}
-        known = {*own, *chosen.encoder.hints(), *chosen.objective.hints()}
+        parts = type(self)(**own)._parts()
+        known = {*own, *(name for part in parts.values() for name in part.hints())}
         for name in changes:
             if name not in known:
                 raise ConfigError(
-                    f"{name!r} is no hyper-parameter of {chosen.encoder.name} and "
-                    f"{chosen.objective.name}",
+                    f"{name!r} is no hyper-parameter of "
+                    f"{', '.join(part.name for part in parts.values())}",
                     hint=nearest(name, sorted(known)),
                 )
-        for name, part in parts.items():
-            of_part = {one: value for one, value in changes.items() if one in part.hints()}
-            own[name] = part.replace(**of_part)
+        for kind, part in parts.items():
+            of_part = {name: value for name, value in changes.items() if name in part.hints()}
+            own[kind] = part.replace(**of_part)
         return type(self)(**own)
+
+    def _parts(self) -> dict[str, Encoder | Head | Objective]:
+        """What has hyper-parameters of its own, by kind."""
+        return {"encoder": self.encoder, "head": self.head, "objective": self.objective}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -113,6 +119,7 @@ class ModelConfig(Settings):
         values = dict(values)
         for name, made in (
             ("encoder", encoder_of),
+            ("head", head_of),
             ("objective", objective_of),
             ("inputs", Inputs.from_json),
         ):
@@ -121,7 +128,12 @@ class ModelConfig(Settings):
         return super().from_dict(values)
 
 
-_PARTS = ("encoder", "objective", "inputs")
+_PARTS: dict[str, type] = {
+    "encoder": Encoder,
+    "head": Head,
+    "objective": Objective,
+    "inputs": Inputs,
+}
 """The fields of a `ModelConfig` that have a form of their own in JSON."""
 
 

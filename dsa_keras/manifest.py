@@ -156,7 +156,7 @@ class Manifest:
             self._check(name, content)
         for name in self._present(ignore):
             # Another process may have begun to replace files since.
-            if False:
+            if name not in content.files and name not in self.names:
                 raise RunError(
                     "does not belong here (the manifest does not list it)",
                     where=self.folder / name,
@@ -405,8 +405,8 @@ class Replacement:
         self._manifest = manifest
         self._known = content is not None
         self._content = content or _Content()
-        self._asides: dict[str, Path | None] = {}
-        self._sums: dict[str, str | None] = {}
+        # The new file and its checksum; None and None for one to remove.
+        self._asked: dict[str, tuple[Path, str] | tuple[None, None]] = {}
         self._made: list[Path] = []
 
     def write(self, name: str, writer: Callable[[Path], object]) -> str:
@@ -424,14 +424,14 @@ class Replacement:
         self._made = [*(one for one in missing if one not in self._made), *self._made]
         aside, digest = _written(path, writer)
         self._forget(name)
-        self._asides[name], self._sums[name] = aside, digest
+        self._asked[name] = aside, digest
         return digest
 
     def remove(self, name: str) -> None:
         """Removes a file at the end of the block, if there is one."""
         self._path(name)
         self._forget(name)
-        self._asides[name], self._sums[name] = None, None
+        self._asked[name] = None, None
 
     def _path(self, name: str) -> Path:
         self._manifest._check_name(name)
@@ -444,15 +444,15 @@ class Replacement:
 
     def _forget(self, name: str) -> None:
         """The last one that is asked for under a name counts, at its place in the order."""
-        self._sums.pop(name, None)
-        if (aside := self._asides.pop(name, None)) is not None:
+        aside, _ = self._asked.pop(name, (None, None))
+        if aside is not None:
             aside.unlink(missing_ok=True)
 
     def _commit(self) -> None:
-        if not self._asides:
+        if not self._asked:
             return
         manifest, old = self._manifest, self._content
-        paths = {name: manifest.folder / name for name in self._asides}
+        paths = {name: manifest.folder / name for name in self._asked}
         for path in paths.values():
             if path.is_dir() and not path.is_symlink():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -463,20 +463,20 @@ class Replacement:
                 if path.is_file():
                     with manifest._open(name) as file:
                         files[name] = _digest(file)
-        new = {name: one for name, one in self._sums.items() if one or name in files}
+        # A file that is not listed may be removed too; it is nobody's business on the way.
+        new = {name: one for name, (_, one) in self._asked.items() if one or name in files}
         for folder in {one.parent for one in self._made}:
             flush(folder)
         manifest._write(_Content(files, new, old.facts))
-        for name, path in paths.items():
-            aside = self._asides[name]
+        for name, (aside, _) in self._asked.items():
             if aside is None:
-                path.unlink(missing_ok=True)
+                paths[name].unlink(missing_ok=True)
             else:
-                aside.replace(path)
+                aside.replace(paths[name])
         for folder in {path.parent for path in paths.values()}:
             if folder.is_dir():
                 flush(folder)
-        for name, one in self._sums.items():
+        for name, (_, one) in self._asked.items():
             files.pop(name, None)
             if one is not None:
                 files[name] = one
@@ -484,7 +484,7 @@ class Replacement:
 
     def _undo(self) -> None:
         """Removes what was written aside and is still there, and folders made for it."""
-        for name in list(self._asides):
+        for name in list(self._asked):
             self._forget(name)
         for folder in sorted(self._made, key=lambda one: len(one.parts), reverse=True):
             with contextlib.suppress(OSError):

@@ -6,16 +6,13 @@ known to want (`Encoder.recipe`). Data sets pick theirs; commands, searches and 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
-from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, Encoder
+from dsa_keras.encoders import Encoder
+from dsa_keras.heads import DEFAULT_HEAD, HEADS, Head
 from dsa_keras.inputs import PAIR, SENTENCE, Inputs
 from dsa_keras.objectives import Objective
-
-if TYPE_CHECKING:
-    from dsa_keras.datasets import Dataset
 
 AVERAGING = 0.999
 """The share of the average of the weights that a step keeps."""
@@ -26,7 +23,7 @@ _RANDOM_VECTORS_RANGE = 0.5
 
 def paper_pairs(encoder: Encoder, objective: Objective) -> Recipe:
     """The paper on SNLI."""
-    model = ModelConfig(encoder=encoder, objective=objective, inputs=PAIR)
+    model = ModelConfig(encoder=encoder, head=_head(), objective=objective, inputs=PAIR)
     return encoder.recipe(Recipe(model, TrainingConfig(averaging=AVERAGING)))
 
 
@@ -34,7 +31,8 @@ def paper_sentences(encoder: Encoder, objective: Objective) -> Recipe:
     """The paper on SST."""
     model = ModelConfig(
         encoder=encoder,
-        objective=_with(objective, num_hidden_layers=1, head_dropout=0.4),
+        head=_head(num_hidden_layers=1, head_dropout=0.4),
+        objective=objective,
         inputs=SENTENCE,
         embedding_dropout=0.4,
     )
@@ -68,10 +66,12 @@ def generated(encoder: Encoder, objective: Objective, inputs: Inputs) -> Recipe:
     """
     layers = 2 if inputs.is_pair else 1
     head = {"num_hidden_layers": layers, "hidden_units": 150, "head_dropout": 0.2}
-    base = encoder.small().recipe(Recipe(ModelConfig(encoder.small(), objective, inputs)))
-    model = replace(
-        base.model,
-        objective=_with(base.model.objective, **head),
+    small = encoder.small()
+    start = ModelConfig(encoder=small, head=_head(), objective=objective, inputs=inputs)
+    base = small.recipe(Recipe(start)).model
+    known = base.head.hints()
+    model = base.replace(
+        **{name: value for name, value in head.items() if name in known},
         embedding_dim=100,
         embedding_dropout=0.1,
     )
@@ -86,24 +86,6 @@ def without_vectors(recipe: Recipe) -> Recipe:
     return recipe.replace(train_embeddings=True, oov_range=_RANDOM_VECTORS_RANGE)
 
 
-def recipe_for(dataset: Dataset, encoder: str | Encoder = DEFAULT_ENCODER, **how: Any) -> Recipe:
-    """The recipe of a data set that is loaded, or was made in Python; see `preset`.
-
-    Args:
-        dataset: what to train on.
-        encoder: one of `ENCODERS`, or an encoder with settings of your own.
-        **how: `vectors`, as of `preset`.
-    """
-    if dataset.origin is not None:
-        from dsa_keras.datasets import preset
-
-        return preset(dataset.name, encoder, dataset.origin.options, **how)
-    chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
-    recipe = own_data(chosen, dataset.objective, dataset.inputs)
-    return recipe if how.get("vectors", True) else without_vectors(recipe)
-
-
-def _with(objective: Objective, **values: Any) -> Objective:
-    """The objective with some settings changed, those that it has."""
-    known = objective.hints()
-    return objective.replace(**{name: value for name, value in values.items() if name in known})
+def _head(**settings: Any) -> Head:
+    """The paper's head."""
+    return HEADS.get(DEFAULT_HEAD).from_dict(settings)

@@ -32,7 +32,6 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
-        self._one = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         self._found: dict[str, T] = {}
         self._complete = False
 
@@ -43,11 +42,12 @@ class Registry(Generic[T]):
             ConfigError: if the name is taken by something else, or is no name.
         """
         if not name or ":" in name or name != name.strip():
-            raise ConfigError(f"{name!r} cannot be the name of {self._one}")
+            raise ConfigError(f"{name!r} cannot be the name of a registered {self.kind}")
         known = self._found.get(name)
         if known is not None and not _same(known, thing):
             raise ConfigError(
-                f"there is {self._one} {name!r} already", hint="Register it under another name"
+                f"the {self.kind} {name!r} is registered already",
+                hint="Register yours under another name",
             )
         self._found[name] = thing
         return thing
@@ -110,9 +110,9 @@ class Registry(Generic[T]):
             raise ConfigError(f"there is no {attribute!r} in {module_name}", where=reference)
         if not any(thing is known for known in self._found.values()):
             raise ConfigError(
-                f"it is not registered as {self._one}",
+                f"it is no registered {self.kind}",
                 where=reference,
-                hint=f"Decorate it with @register_{self.kind.replace(' ', '_')}",
+                hint=f"Register it with register_{self.kind.replace('data set', 'dataset')}",
             )
         return thing
 
@@ -150,15 +150,15 @@ def import_module(name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        if not all(part.isidentifier() for part in name.split(".")):
-            raise ImportError("it is no name of a module")
         return importlib.import_module(name)
-    except ImportError as error:
+    except Exception as error:
+        # Whatever is wrong in a module of the user's own is told in one line.
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigError(
-            f"cannot be imported ({error})",
+            f"cannot be imported ({problem})",
             where=name,
-            hint="Give the name of a module, such as my_package.my_module",
-        ) from None
+            hint="Give the name of a module that can be, such as my_package.my_module",
+        ) from error
 
 
 def _same(known: Any, thing: Any) -> bool:

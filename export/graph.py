@@ -1,12 +1,13 @@
 """The network as it is served, and its signatures.
 
-`Network` is the trained classifier made lean: batch norm is folded into the dense layer after it,
-dropout is gone, word vectors are stored in the precision asked for. `servable` joins it with the
-tokeniser and the vocabulary into signatures on raw text:
+`ServedNetwork` is the trained network made lean: the head in its form for inference (of an MLP,
+batch norm is folded into the dense layer after it), no dropout, word vectors in the precision asked
+for. `Servable` joins it with the tokeniser and the vocabulary into signatures on raw text:
 
 | signature | input | outputs, a row for each row in |
 |---|---|---|
-| `serving_default` | `text` | `label`; `probabilities` and `class_names`, `(batch, classes)` |
+| `serving_default` | `text` | what the objective serves (`Objective.served`): of a classifier |
+| | | `label`; `probabilities` and `class_names`, `(batch, classes)`; of a regression `number` |
 | `embed` | `text` | `vector`, `(batch, units)` |
 | `attention` | `text` | `tokens`, `(batch, words)`; `lengths`, `(batch,)`; `weights`, `(batch, |
 | | | iterations, attentions, words)` |
@@ -19,12 +20,13 @@ give what belongs to one of them under `premise_...` and `hypothesis_...`; their
 `text`. Encoders without attention have no `attention`.
 
 Any string is answered: words beyond `MAX_WORDS` are ignored, bytes that are not UTF-8 are unknown
-characters, and a text without words has the zero vector. A batch is encoded in groups of sentences
-of similar length, each of at most `POSITIONS` positions, so that one long sentence costs its own
-length and not that of a padded batch, and memory stays bounded. Small groups were also the fastest
-form in one session on two busy cores: 256 sentences of SNLI's lengths took 140 ms (single DSA) and
-287 ms (multiple) in groups of 512 positions, 1.8 s and 2.4 s as one padded batch, 0.6 s and 0.7 s
-packed into one row. Packing pays for small batches only (32 sentences: 16 ms against 22).
+characters, and a text without words has a finite vector, of our encoders zero. A batch is encoded
+in groups of sentences of similar length, each of at most `POSITIONS` positions, so that one long
+sentence costs its own length and not that of a padded batch, and memory stays bounded. Small groups
+were also the fastest form in one session on two busy cores: 256 sentences of SNLI's lengths took
+140 ms (single DSA) and 287 ms (multiple) in groups of 512 positions, 1.8 s and 2.4 s as one padded
+batch, 0.6 s and 0.7 s packed into one row. Packing pays for small batches only (32 sentences: 16 ms
+against 22).
 """
 
 from __future__ import annotations
@@ -33,64 +35,54 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from dsa_keras.data import MAX_WORDS, tokenize_tensor
-from dsa_keras.layers import MLPHead
-from dsa_keras.models import trace_encoder
-from dsa_keras.models.classifiers import is_pair_classifier
+from dsa_keras.inputs import SENTENCE
+from dsa_keras.keras_private import float32_policy
+from dsa_keras.models import Network
 from export.quantization import WordTable
 
 POSITIONS = 512
 """Sentences are encoded together as long as they take no more positions, padding included."""
 
-PARTS = ("premise", "hypothesis")
-"""The inputs of a model of pairs."""
-
 Tensors = dict[str, Any]
 
 
-class Network:
-    """A classifier for inference; not trackable itself, so that only `variables` are saved.
+class ServedNetwork:
+    """A network for inference; not trackable itself, so that only `variables` are saved.
 
     Args:
-        classifier: from `build_classifier` or `build_pair_classifier`, with its weights.
-        vectors: the word vectors `(words, dimension)`, in place of the classifier's own.
+        network: with its weights.
+        vectors: the word vectors `(words, dimension)`; None takes the network's own.
         precision: how they are stored.
     """
 
     def __init__(
-        self, classifier: keras.Model, vectors: np.ndarray, precision: str = "float32"
+        self, network: Network, vectors: np.ndarray | None = None, precision: str = "float32"
     ) -> None:
-        self.is_pair = is_pair_classifier(classifier)
-        self.vocabulary_size = len(vectors)
-        table = WordTable(vectors, precision, name="embedding")
-        trained = classifier.get_layer("encoder")
-        self._encoder = keras.models.clone_model(
-            trained, clone_function=lambda layer: table if layer.name == "embedding" else layer
-        )
-        attends = any(layer.name == "attention" for layer in trained.layers)
-        self._trace = trace_encoder(self._encoder) if attends else None
-        self._matching = classifier.get_layer("matching") if self.is_pair else None
-        self._slope = classifier.get_layer("head").negative_slope
-        self._dense = fold(classifier.get_layer("head"))
+        config = network.config
+        self.inputs, self.objective = config.inputs, config.objective
+        vectors = network.vectors if vectors is None else vectors
+        self.vocabulary_size, self.units = len(vectors), network.units
+        with float32_policy():
+            table = WordTable(vectors, precision, name="embedding")
+            self._encoder = network.encoder_on(table)
+            attends = config.encoder.attends
+            self._trace = network.traced_encoder_on(table) if attends else None
+        self._features = network.features
+        self._raw, of_head = network.config.head.inference(network.head)
         self.variables = [
             *table.tables,
-            *(weight.value for layer in self._encoder.layers for weight in layer.weights),
-            *(part for dense in self._dense for part in dense),
+            *(weight.value for weight in self._encoder.weights),
+            *of_head,
         ]
 
     @property
     def attends(self) -> bool:
         """Whether there are attention weights to look at."""
         return self._trace is not None
-
-    @property
-    def units(self) -> int:
-        """Size of a sentence vector."""
-        return self._encoder.output_shape[-1]
 
     @property
     def weights_shape(self) -> tuple[int, int]:
@@ -107,21 +99,9 @@ class Network:
         assert self._trace is not None
         return self._trace(ids, training=False)["attention_weights"]
 
-    def probabilities(self, *vectors: Any) -> Any:
-        """Classes of sentences, or of premises and hypotheses, by their vectors."""
-        x = vectors[0] if self._matching is None else self._matching([vectors[1], vectors[0]])
-        *hidden, (kernel, bias) = self._dense
-        for weights, shift in hidden:
-            x = tf.nn.leaky_relu(tf.matmul(x, weights) + shift, self._slope)
-        return tf.nn.softmax(tf.matmul(x, kernel) + bias)
-
-
-def fold(head: MLPHead) -> list[tuple[tf.Variable, tf.Variable]]:
-    """Kernel and bias of the head's dense layers, each with the batch norm before it folded in."""
-    return [
-        (tf.Variable(kernel, trainable=False), tf.Variable(bias, trainable=False))
-        for kernel, bias in head.folded()
-    ]
+    def numbers(self, vectors: Sequence[Any]) -> Any:
+        """What the model says in numbers, by the vectors of each input in order."""
+        return self.objective.numbers(self._raw(self._features(vectors)))
 
 
 def in_groups(function: Callable[[Any], Any], ids: Any, shape: Sequence[int | None]) -> Any:
@@ -161,11 +141,7 @@ class Servable(tf.Module):
     """What `tf.saved_model.save` writes: variables, the vocabulary's table, the signatures."""
 
     def __init__(
-        self,
-        network: Network,
-        vocabulary_file: str | os.PathLike[str],
-        tokenizer: str,
-        class_names: Sequence[str],
+        self, network: ServedNetwork, vocabulary_file: str | os.PathLike[str], tokenizer: str
     ) -> None:
         super().__init__()
         self.saved = network.variables
@@ -177,15 +153,12 @@ class Servable(tf.Module):
             value_index=tf.lookup.TextFileIndex.LINE_NUMBER,
         )
         self.table = tf.lookup.StaticHashTable(entries, default_value=1)
-        self.endpoints = _signatures(network, self.table, tokenizer, tuple(class_names))
+        self.endpoints = _signatures(network, self.table, tokenizer)
 
 
-def _signatures(
-    network: Network, table: Any, tokenizer: str, class_names: tuple[str, ...]
-) -> dict[str, Any]:
-    inputs = PARTS if network.is_pair else ("text",)
-    prefixes = {name: f"{name}_" if network.is_pair else "" for name in inputs}
-    ids_of = {name: f"{name}_ids" if network.is_pair else "word_ids" for name in inputs}
+def _signatures(network: ServedNetwork, table: Any, tokenizer: str) -> dict[str, Any]:
+    inputs = network.inputs
+    (one_text,) = SENTENCE.signature
 
     def words(texts: Any) -> tuple[Any, Any]:
         """Words `(batch, words)` and how many of them each text has."""
@@ -207,28 +180,21 @@ def _signatures(
         )
         return tf.split(in_groups(network.encode, rows, [network.units]), len(parts))
 
-    def classify(parts: Sequence[Any]) -> tuple[Tensors, list[Any]]:
+    def answer(parts: Sequence[Any]) -> tuple[Tensors, list[Any]]:
         vectors = encode(parts)
-        probabilities = network.probabilities(*vectors)
-        names = tf.constant(class_names)
-        outputs = {
-            "label": tf.gather(names, tf.argmax(probabilities, axis=-1)),
-            "probabilities": probabilities,
-            "class_names": tf.tile(tf.expand_dims(names, 0), [tf.shape(probabilities)[0], 1]),
-        }
-        return outputs, vectors
+        return network.objective.served(network.numbers(vectors)), vectors
 
     def serving_default(**texts: Any) -> Tensors:
         with tf.control_dependencies(_as_many(texts)):
-            return classify([look_up(texts[name])[0] for name in inputs])[0]
+            return answer([look_up(texts[name])[0] for name in inputs.signature])[0]
 
-    def embed(text: Any) -> Tensors:
-        return {"vector": encode([look_up(text)[0]])[0]}
+    def embed(**texts: Any) -> Tensors:
+        return {"vector": encode([look_up(texts[one_text])[0]])[0]}
 
     def attention(**texts: Any) -> Tensors:
         outputs: Tensors = {}
         with tf.control_dependencies(_as_many(texts)):
-            for name, prefix in prefixes.items():
+            for prefix, name in inputs.by_prefix(inputs.signature).items():
                 ids, tokens, lengths = look_up(texts[name])
                 weights = in_groups(network.attend, ids, [*network.weights_shape, None])
                 outputs |= {
@@ -240,17 +206,15 @@ def _signatures(
 
     def tokens(**ids: Any) -> Tensors:
         with tf.control_dependencies(_as_many(ids)):
-            parts = [_known(ids[ids_of[name]], network.vocabulary_size) for name in inputs]
-            outputs, vectors = classify(parts)
-        named = zip(prefixes.values(), vectors, strict=True)
-        return outputs | {f"{prefix}vector": one for prefix, one in named}
+            parts = [_known(ids[name], network.vocabulary_size) for name in inputs.ids]
+            outputs, vectors = answer(parts)
+        return outputs | _named_vectors(network, vectors)
 
-    strings = {name: tf.TensorSpec([None], tf.string, name=name) for name in inputs}
-    numbers = {name: tf.TensorSpec([None, None], tf.int32, name=name) for name in ids_of.values()}
-    one_text = {"text": tf.TensorSpec([None], tf.string, name="text")}
+    strings = {name: tf.TensorSpec([None], tf.string, name=name) for name in inputs.signature}
+    numbers = {name: tf.TensorSpec([None, None], tf.int32, name=name) for name in inputs.ids}
     functions: dict[str, tuple[Callable[..., Tensors], dict[str, Any]]] = {
         "serving_default": (serving_default, strings),
-        "embed": (embed, one_text),
+        "embed": (embed, {one_text: tf.TensorSpec([None], tf.string, name=one_text)}),
         "tokens": (tokens, numbers),
     }
     if network.attends:
@@ -261,24 +225,25 @@ def _signatures(
     }
 
 
-def ids_function(network: Network) -> tuple[Callable[..., Tensors], list[tf.TensorSpec]]:
+def ids_function(network: ServedNetwork) -> tuple[Callable[..., Tensors], list[tf.TensorSpec]]:
     """The plain network on ids, for formats without strings: a function and its inputs.
 
-    It takes ids as `tokens` does, padded to at least one position, and gives `probabilities` and
-    the vectors; nothing is checked, nothing is split into groups.
+    It takes ids as `tokens` does, padded to at least one position, and gives the numbers under the
+    name that the objective has for them, and the vectors; nothing is checked, nothing is split into
+    groups.
     """
-    names = [f"{part}_ids" for part in PARTS] if network.is_pair else ["word_ids"]
 
     def function(*ids: Any) -> Tensors:
         vectors = [network.encode(part) for part in ids]
-        prefixes = [f"{part}_" for part in PARTS] if network.is_pair else [""]
-        named = zip(prefixes, vectors, strict=True)
-        return {
-            "probabilities": network.probabilities(*vectors),
-            **{f"{prefix}vector": one for prefix, one in named},
-        }
+        numbers = {network.objective.output: network.numbers(vectors)}
+        return numbers | _named_vectors(network, vectors)
 
+    names = network.inputs.ids
     return function, [tf.TensorSpec([None, None], tf.int32, name=name) for name in names]
+
+
+def _named_vectors(network: ServedNetwork, vectors: Sequence[Any]) -> Tensors:
+    return {f"{prefix}vector": one for prefix, one in network.inputs.by_prefix(vectors).items()}
 
 
 def _lengths(ids: Any) -> Any:
@@ -302,7 +267,7 @@ def _known(ids: Any, vocabulary_size: int) -> Any:
 
 
 def _as_many(parts: Mapping[str, Any]) -> list[Any]:
-    """Fails unless there are as many hypotheses as premises."""
+    """Fails unless there are as many of one input as of another."""
     sizes = [tf.shape(part)[0] for part in parts.values()]
-    message = "premise and hypothesis must be as many"
+    message = f"{' and '.join(parts)} must be as many"
     return [tf.debugging.assert_equal(sizes[0], size, message=message) for size in sizes[1:]]

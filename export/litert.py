@@ -14,37 +14,39 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.errors import RunError
 from dsa_keras.files import written_aside
+from export.arguments import add_run
 from export.outputs import new_file
 
 if TYPE_CHECKING:
-    from export.source import Source
+    from dsa_keras.sentence_model import SentenceModel
 
 TOLERANCE = 1e-5
-"""How far answers may be from those of Keras."""
+"""How far answers may be from those of Keras, see `export.reference.difference`."""
 
 
 def export_litert(run_dir: str | os.PathLike[str], out: str | os.PathLike[str]) -> float:
     """Writes `out` and returns the largest difference from Keras.
 
     Its signature `tokens` takes `word_ids` (or `premise_ids` and `hypothesis_ids`), int32 `(batch,
-    words)` with at least one word, and gives `probabilities` and the vectors.
+    words)` with at least one word, and gives the vectors and the numbers of the objective, such as
+    `probabilities`.
 
     Raises:
         RunError: if the model cannot be converted or does not answer as Keras does.
     """
     out = new_file(out, ".tflite")
-    from export.source import Source
+    import dsa_keras
 
-    source = Source.load(run_dir)
-    content = _converted(source)
-    largest = _difference(source, content)
+    model = dsa_keras.load(run_dir)
+    content = _converted(model, run_dir)
+    largest = _difference(model, content)
     if not largest <= TOLERANCE:
         raise RunError(
             f"the LiteRT model differs from Keras by {largest:.1e}, more than {TOLERANCE:.0e}",
-            where=source.run.path,
+            where=run_dir,
             hint="No file was written; please report this",
         )
     with written_aside(out) as aside:
@@ -52,12 +54,12 @@ def export_litert(run_dir: str | os.PathLike[str], out: str | os.PathLike[str]) 
     return largest
 
 
-def _converted(source: Source) -> bytes:
+def _converted(model: SentenceModel, run_dir: str | os.PathLike[str]) -> bytes:
     import tensorflow as tf
 
-    from export.graph import Network, ids_function
+    from export.graph import ServedNetwork, ids_function
 
-    network = Network(source.classifier, source.vectors)
+    network = ServedNetwork(model.network)
     function, specs = ids_function(network)
     module = tf.Module()
     module.saved = network.variables
@@ -70,34 +72,30 @@ def _converted(source: Source) -> bytes:
     except Exception as error:
         raise RunError(
             f"LiteRT has no native operations for it ({str(error).splitlines()[0]})",
-            where=source.run.path,
+            where=run_dir,
             hint="Export the SavedModel or ONNX",
         ) from None
 
 
-def _difference(source: Source, content: bytes) -> float:
+def _difference(model: SentenceModel, content: bytes) -> float:
     """The largest difference from Keras, on batches of several sizes and lengths."""
     import tensorflow as tf
 
-    from export.source import parts_of
+    from export import reference
     from export.verify import example_texts
 
     with warnings.catch_warnings():
         # TensorFlow announces that this interpreter moves to a package of its own.
         warnings.simplefilter("ignore")
         interpreter = tf.lite.Interpreter(model_content=content)
-    largest = 0.0
-    texts = example_texts(source.vocabulary, source.is_pair)
+    off = [0.0]
+    texts = example_texts(model.vocabulary, model.inputs)
     for chosen in (texts[:1], texts, texts[:3]):
-        expected = source.answers(chosen)["tokens"]
-        parts = parts_of(chosen, source.is_pair)
-        ids = {
-            f"{name}_ids" if source.is_pair else "word_ids": source.padded(part)
-            for name, part in parts.items()
-        }
-        for name, answer in _run(interpreter, ids).items():
-            largest = max(largest, float(np.abs(answer - expected[name]).max()))
-    return largest
+        expected = reference.answers_on_ids(model, chosen)
+        ids = reference.padded_ids(model, chosen)
+        found = _run(interpreter, dict(zip(model.inputs.ids, ids, strict=True)))
+        off += [reference.difference(found[name], expected[name]) for name in expected]
+    return max(off)
 
 
 def _run(interpreter: Any, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -113,7 +111,7 @@ def add_parser(subparsers: Any) -> None:
         description="Writes MODEL.tflite on word ids, with native operations only.",
         epilog=example("python -m export litert runs/demo --out demo.tflite"),
     )
-    parser.add_argument("run_dir", type=Path, metavar="RUN", help="a run folder")
+    add_run(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL.tflite")
     parser.set_defaults(run=run)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
-from dsa_keras.commands.cli import Parser, example, run_command
+from dsa_keras.command_line import Parser, example, run_command
 
 COMMANDS = ("saved_model", "onnx_export", "litert", "verify", "serve", "client")
 """Modules of this package that have `add_parser(subparsers)` and `run(args)`."""

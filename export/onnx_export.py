@@ -7,31 +7,32 @@ so the model is checked, opened and compared with Keras before any file gets its
 from __future__ import annotations
 
 import argparse
+import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.data import MAX_WORDS
-from dsa_keras.data.dataset import Text
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.files import write_json, write_text, written_aside
+from dsa_keras.inputs import Inputs
+from export.arguments import add_data_dir, add_run
 from export.outputs import new_file
 
 if TYPE_CHECKING:
+    from dsa_keras.sentence_model import SentenceModel
     from export.quantization import Change
-    from export.source import Source
 
 OPSET = 18
 """The newest that tf2onnx writes."""
 TOLERANCE = 1e-5
-"""How far float32 answers may be from those of Keras."""
+"""How far float32 answers may be from those of Keras, see `export.reference.difference`."""
 RUNNER = "dsa_onnx.py"
 """Name of the tokeniser and runner beside the model."""
 _LIMIT = 2**31 - 1
@@ -61,7 +62,10 @@ def export_onnx(
     quantize: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> OnnxFile:
-    """Writes `out`, and beside it its `.json`, its `.vocabulary.txt` and `dsa_onnx.py`.
+    """Writes `out`, and beside it `dsa_onnx.py`, its `.vocabulary.txt` and at last its `.json`.
+
+    The `.json` has the sha256 of the model and its vocabulary, so that what reads them knows that
+    they belong together.
 
     Args:
         run_dir: the run folder.
@@ -73,102 +77,108 @@ def export_onnx(
         RunError: if the ONNX model does not answer as Keras does; nothing is written.
     """
     out = new_file(out, ".onnx")
-    from export.source import Source
+    import dsa_keras
 
-    source = Source.load(run_dir)
-    size = sum(int(np.prod(weight.shape)) * 4 for weight in source.classifier.weights)
+    model = dsa_keras.load(run_dir)
+    size = sum(int(np.prod(weight.shape)) * 4 for weight in model.network.model.weights)
     if size > _LIMIT:
         raise ConfigError(
             f"the weights take {size / 1e9:.1f} GB, an ONNX file at most 2.1",
             where=run_dir,
             hint="Train with fewer words, or export a SavedModel",
         )
-    from export import onnx_runtime
+    from export import onnx_runtime, reference
     from export.rules import python_rules
 
-    model = _converted(source)
     settings = {
-        "format": 1,
-        "task": source.config.task,
-        "class_names": list(source.config.class_names),
-        "is_pair": source.is_pair,
+        "format": 2,
+        "task": model.config.task,
+        "inputs": _inputs(model.inputs),
+        "answers": model.objective.for_runner(),
         "max_words": MAX_WORDS,
         "quantized": quantize,
-        "tokenizer": python_rules(source.config.training.tokenizer),
+        "tokenizer": python_rules(model.tokenizer),
     }
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch) / "plain.onnx"
-        plain.write_bytes(model.SerializeToString())
-        _write_companions(plain, settings, source)
-        difference = _difference(source, plain)
+        _write(plain, _converted(model).SerializeToString(), settings, model)
+        difference = _difference(model, plain)
+        if not difference <= TOLERANCE:
+            raise RunError(
+                f"the ONNX model differs from Keras by {difference:.1e}, more than {TOLERANCE:.0e}",
+                where=run_dir,
+                hint="No file was written; please report this",
+            )
         chosen, change = plain, None
         if quantize is not None:
-            chosen = Path(scratch) / "quantized.onnx"
-            _quantize(plain, chosen)
-            _write_companions(chosen, settings, source)
-            dev = source.dev(data_dir)
             from export.quantization import Change
 
-            before, after = source.probabilities(dev.texts), _probabilities(chosen, dev.texts)
-            change = Change.measured(before, after, dev.labels)
-        _write_companions(out, settings, source)
-        runner = Path(onnx_runtime.__file__).read_text(encoding="utf-8")
-        write_text(out.parent / RUNNER, runner)
-        with written_aside(out) as aside:
-            aside.write_bytes(chosen.read_bytes())
+            chosen = Path(scratch) / "quantized.onnx"
+            _quantize(plain, chosen)
+            _write(chosen, chosen.read_bytes(), settings, model)
+            dev = reference.dev_split(model.config, data_dir)
+            before = reference.numbers(model, dev.texts)
+            after = onnx_runtime.OnnxModel(chosen).numbers(dev.texts)
+            change = Change.measured(model.objective, before, after, dev.targets)
+        write_text(out.parent / RUNNER, Path(onnx_runtime.__file__).read_text(encoding="utf-8"))
+        _write(out, chosen.read_bytes(), settings, model)
     return OnnxFile(out, out.stat().st_size, difference, change)
 
 
-def _converted(source: Source) -> Any:
+def _inputs(inputs: Inputs) -> list[dict[str, str]]:
+    """What the runner needs to know of each sentence of a text."""
+    vectors = inputs.by_prefix(inputs.names)
+    return [
+        {"name": name, "ids": ids, "vector": f"{prefix}vector"}
+        for ids, (prefix, name) in zip(inputs.ids, vectors.items(), strict=True)
+    ]
+
+
+def _converted(model: SentenceModel) -> Any:
     """The ONNX model of the network on ids, checked by onnx."""
     import onnx
     import tensorflow as tf
     import tf2onnx
 
-    from export.graph import Network, ids_function
+    from export.graph import ServedNetwork, ids_function
 
-    function, specs = ids_function(Network(source.classifier, source.vectors))
+    function, specs = ids_function(ServedNetwork(model.network))
     logging.getLogger("tf2onnx").setLevel(logging.ERROR)
-    model, _ = tf2onnx.convert.from_function(
+    converted, _ = tf2onnx.convert.from_function(
         tf.function(function, input_signature=specs, autograph=False),
         input_signature=specs,
         opset=OPSET,
     )
-    onnx.checker.check_model(model, full_check=True)
-    return model
+    onnx.checker.check_model(converted, full_check=True)
+    return converted
 
 
-def _write_companions(path: Path, settings: dict[str, Any], source: Source) -> None:
-    write_json(path.with_suffix(".json"), settings)
-    source.vocabulary.save(path.with_suffix(".vocabulary.txt"))
+def _write(path: Path, content: bytes, settings: dict[str, Any], model: SentenceModel) -> None:
+    """Writes the model and what stands beside it, the `.json` last."""
+    model.vocabulary.save(path.with_suffix(".vocabulary.txt"))
+    with written_aside(path) as aside:
+        aside.write_bytes(content)
+    sums = {}
+    for suffix in (path.suffix, ".vocabulary.txt"):
+        with path.with_suffix(suffix).open("rb") as file:
+            sums[suffix] = hashlib.file_digest(file, "sha256").hexdigest()
+    write_json(path.with_suffix(".json"), {**settings, "files": sums})
 
 
-def _difference(source: Source, path: Path) -> float:
+def _difference(model: SentenceModel, path: Path) -> float:
     """The largest difference from Keras on sentences of many lengths."""
+    from export import reference
     from export.onnx_runtime import OnnxModel
     from export.verify import example_texts
 
-    texts = example_texts(source.vocabulary, source.is_pair)
-    model = OnnxModel(path)
-    answers = source.answers(texts)
-    sentences = [text if isinstance(text, str) else text[0] for text in texts]
-    largest = max(
-        float(np.abs(model.probabilities(texts) - answers["tokens"]["probabilities"]).max()),
-        float(np.abs(model.encode(sentences) - answers["embed"]["vector"]).max()),
+    texts = example_texts(model.vocabulary, model.inputs)
+    exported, expected = OnnxModel(path), reference.answers_on_ids(model, texts)
+    sentences = model.inputs.columns(texts)[model.inputs.signature[0]]
+    output, vector = model.objective.output, f"{model.inputs.prefixes[0]}vector"
+    return max(
+        reference.difference(exported.numbers(texts), expected[output]),
+        reference.difference(exported.encode(sentences), expected[vector]),
     )
-    if not largest <= TOLERANCE:
-        raise RunError(
-            f"the ONNX model differs from Keras by {largest:.1e}, more than {TOLERANCE:.0e}",
-            where=source.run.path,
-            hint="No file was written; please report this",
-        )
-    return largest
-
-
-def _probabilities(path: Path, texts: Sequence[Text]) -> np.ndarray:
-    from export.onnx_runtime import OnnxModel
-
-    return OnnxModel(path).probabilities(texts)
 
 
 def _quantize(plain: Path, quantized: Path) -> None:
@@ -187,16 +197,14 @@ def add_parser(subparsers: Any) -> None:
         "and dsa_onnx.py, which runs it on plain text with numpy and onnxruntime alone.",
         epilog=example("python -m export onnx runs/demo --out onnx/demo.onnx"),
     )
-    parser.add_argument("run_dir", type=Path, metavar="RUN", help="a run folder")
+    add_run(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="MODEL.onnx")
     parser.add_argument(
         "--quantize",
         choices=("int8",),
         help="weights in 8 bits; what it costs is measured on the dev split and printed",
     )
-    parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="where the dev split is, if the data moved"
-    )
+    add_data_dir(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,7 +1,7 @@
 """Runs an exported ONNX model on plain text: numpy, onnxruntime and Python's `re`, no TensorFlow.
 
 The exporter puts this file beside the model as `dsa_onnx.py`. Beside it stand `MODEL.json`, with
-the tokeniser's rules and the names of the classes, and `MODEL.vocabulary.txt`.
+the tokeniser's rules and what the answers are, and `MODEL.vocabulary.txt`.
 
 ```python
 from dsa_onnx import OnnxModel
@@ -11,12 +11,13 @@ model.predict(["a wonderful film"])  # [{"label": "positive", "probabilities": {
 model.encode(["a wonderful film"])   # array of shape (1, units)
 ```
 
-A model of sentence pairs predicts `(premise, hypothesis)` tuples. From a shell:
-`python dsa_onnx.py model.onnx "a wonderful film"`.
+A model of sentence pairs predicts `(premise, hypothesis)` tuples, one that was trained on numbers
+gives `{"number": ...}`. From a shell: `python dsa_onnx.py model.onnx "a wonderful film"`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -78,6 +79,18 @@ class OnnxModel:
     Args:
         path: the `.onnx` file; its `.json` and `.vocabulary.txt` stand beside it.
         providers: of onnxruntime; None takes the CPU.
+
+    Attributes:
+        answers: how answers are made: the numbers are those of the output `output`; if they have
+            `names`, they are given by name, and the name of the highest one under `highest`.
+        inputs: for each sentence of a text its `name`, the input of its `ids`, and the output of
+            its `vector`.
+        quantized: what the weights were quantised to, or None.
+        max_words: of a sentence; what follows is ignored.
+        num_words: of the vocabulary.
+
+    Raises:
+        ValueError: if the files do not belong together.
     """
 
     def __init__(
@@ -86,13 +99,17 @@ class OnnxModel:
         import onnxruntime
 
         path = Path(path)
-        settings = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        lines = path.with_suffix(".vocabulary.txt").read_text(encoding="utf-8").split("\n")
+        settings = _current(json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+        for suffix, expected in settings["files"].items():
+            _check(path.with_suffix(suffix), expected)
+        vocabulary = path.with_suffix(".vocabulary.txt").read_text(encoding="utf-8")
+        lines = vocabulary.split("\n")
         self._ids = {word: number for number, word in enumerate(lines[:-1]) if number > UNKNOWN_ID}
         self.num_words = len(lines) - 1
         self.tokenizer = Tokenizer(settings["tokenizer"])
-        self.class_names: list[str] = settings["class_names"]
-        self.is_pair: bool = settings["is_pair"]
+        self.answers: dict[str, Any] = settings["answers"]
+        self.inputs: list[dict[str, str]] = settings["inputs"]
+        self.quantized: str | None = settings["quantized"]
         self.max_words: int = settings["max_words"]
         self.session = onnxruntime.InferenceSession(
             str(path), providers=list(providers or ["CPUExecutionProvider"])
@@ -109,58 +126,104 @@ class OnnxModel:
             row[: len(one)] = one
         return padded
 
-    def probabilities(self, texts: Sequence[Any], batch_size: int = 64) -> np.ndarray:
-        """Of every class, `(texts, classes)`."""
-        if not self.is_pair:
-            return self._run([texts], "probabilities", batch_size)
-        return self._run(
-            [[text[part] for text in texts] for part in (0, 1)], "probabilities", batch_size
-        )
+    def numbers(self, texts: Sequence[Any], batch_size: int = 64) -> np.ndarray:
+        """What the model says in numbers: of a classifier `(texts, classes)`."""
+        places = range(len(self.inputs))
+        many = len(self.inputs) > 1
+        parts = [[text[place] if many else text for text in texts] for place in places]
+        return self._run(parts, self.answers["output"], batch_size)
 
     def predict(self, texts: Sequence[Any], batch_size: int = 64) -> list[dict[str, Any]]:
-        """The label and the probabilities of each text."""
-        rows = self.probabilities(texts, batch_size)
-        return [
-            {
-                "label": self.class_names[int(row.argmax())],
-                "probabilities": dict(zip(self.class_names, row.tolist(), strict=True)),
-            }
-            for row in rows
-        ]
+        """The answer to each text: of a classifier `label` and `probabilities`."""
+        return [self._answer(row) for row in self.numbers(texts, batch_size)]
 
     def encode(self, sentences: Sequence[str], batch_size: int = 64) -> np.ndarray:
         """A vector for each sentence."""
-        if not self.is_pair:
-            return self._run([sentences], "vector", batch_size)
-        return self._run([sentences, [""] * len(sentences)], "premise_vector", batch_size)
+        others = [[""] * len(sentences)] * (len(self.inputs) - 1)
+        return self._run([sentences, *others], self.inputs[0]["vector"], batch_size)
 
-    def _run(self, parts: list[Sequence[str]], output: str, batch_size: int) -> np.ndarray:
+    def _answer(self, row: np.ndarray) -> dict[str, Any]:
+        output, values = self.answers["output"], row.tolist()
+        if "names" not in self.answers:
+            return {output: values}
+        names: list[str] = self.answers["names"]
+        answer: dict[str, Any] = {}
+        if "highest" in self.answers:
+            answer[self.answers["highest"]] = names[int(row.argmax())]
+        return answer | {output: dict(zip(names, values, strict=True))}
+
+    def _run(self, parts: Sequence[Sequence[str]], output: str, batch_size: int) -> np.ndarray:
         """Runs sentences of similar length together; the answers are in the order given."""
-        names = [one.name for one in self.session.get_inputs()]
-        # tf2onnx may order inputs by name; premise_ids comes first for us.
-        names.sort(key=lambda name: name.startswith("hypothesis"))
         count = len(parts[0])
         order = sorted(range(count), key=lambda place: len(parts[0][place]))
-        width = {one.name: one.shape[-1] for one in self.session.get_outputs()}[output]
-        result = np.zeros((count, width), np.float32)
+        shape = {one.name: one.shape for one in self.session.get_outputs()}[output]
+        row = [size if isinstance(size, int) else 0 for size in shape[1:]]
+        result = np.zeros((count, *row), np.float32)
         for start in range(0, count, batch_size):
             chosen = order[start : start + batch_size]
-            inputs = [self.ids([part[place] for place in chosen]) for part in parts]
-            feeds = dict(zip(names, inputs, strict=True))
-            result[chosen] = self.session.run([output], feeds)[0]
+            feeds = {
+                one["ids"]: self.ids([part[place] for place in chosen])
+                for one, part in zip(self.inputs, parts, strict=True)
+            }
+            rows = self.session.run([output], feeds)[0]
+            if not start:
+                result = np.zeros((count, *rows.shape[1:]), rows.dtype)
+            result[chosen] = rows
         return result
+
+
+def _current(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an older `MODEL.json` as today's say it: it knew classifiers only."""
+    if "answers" in settings:
+        return settings
+    prefixes = ["premise_", "hypothesis_"] if settings["is_pair"] else [""]
+    return {
+        **settings,
+        "files": {},
+        "answers": {
+            "output": "probabilities",
+            "names": settings["class_names"],
+            "highest": "label",
+        },
+        "inputs": [
+            {
+                "name": prefix.rstrip("_") or "sentence",
+                "ids": f"{prefix}ids" if prefix else "word_ids",
+                "vector": f"{prefix}vector",
+            }
+            for prefix in prefixes
+        ],
+    }
+
+
+def _check(path: Path, expected: str) -> None:
+    """Raises ValueError unless a file has this sha256."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    if digest.hexdigest() != expected:
+        raise ValueError(
+            f"{path}: is not the file that was exported with its .json (the checksum differs). "
+            "Export the model again, or restore the file"
+        )
 
 
 def main() -> None:
     """Predicts the texts of the command line and prints a line of JSON for each."""
     if len(sys.argv) < 3:
         raise SystemExit('usage: python dsa_onnx.py model.onnx "sentence" ["sentence" ...]')
-    model = OnnxModel(sys.argv[1])
+    try:
+        model = OnnxModel(sys.argv[1])
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
     texts: list[Any] = sys.argv[2:]
-    if model.is_pair:
-        if len(texts) % 2:
-            raise SystemExit("the model compares sentences: give a premise and a hypothesis")
-        texts = list(zip(texts[::2], texts[1::2], strict=True))
+    count = len(model.inputs)
+    if count > 1:
+        if len(texts) % count:
+            names = ", ".join(one["name"] for one in model.inputs)
+            raise SystemExit(f"a text of this model is {count} sentences: {names}")
+        texts = [tuple(texts[start : start + count]) for start in range(0, len(texts), count)]
     for answer in model.predict(texts):
         print(json.dumps(answer, ensure_ascii=False))
 

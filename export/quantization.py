@@ -14,6 +14,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from dsa_keras.objectives import Objective
+
 PRECISIONS = ("float32", "float16", "int8")
 """How the word vectors may be stored."""
 
@@ -76,28 +78,36 @@ def encode(vectors: np.ndarray, precision: str) -> tuple[np.ndarray, ...]:
 
 @dataclass(frozen=True)
 class Change:
-    """What a change of the model did to its answers on labelled examples.
+    """What a change of the model did to its answers on examples with targets.
 
     Attributes:
-        before: accuracy of the model as trained.
-        after: accuracy of the changed one.
-        largest: the largest change of a probability.
+        before: the figure that training monitored, of the model as trained.
+        after: that of the changed one.
+        largest: the largest change of a number that the model says.
         examples: how many examples it was measured on.
+        figure: the name of the figure.
     """
 
     before: float
     after: float
     largest: float
     examples: int
+    figure: str
 
     @classmethod
-    def measured(cls, before: np.ndarray, after: np.ndarray, labels: np.ndarray) -> Change:
-        """Compares probabilities `(examples, classes)`."""
-        old, new = (float(np.mean(one.argmax(-1) == labels)) for one in (before, after))
-        return cls(old, new, float(np.abs(before - after).max()), len(labels))
+    def measured(
+        cls, objective: Objective, before: np.ndarray, after: np.ndarray, targets: np.ndarray
+    ) -> Change:
+        """Compares what two models say in numbers."""
+        old, new = (
+            objective.evaluate(one, targets).figures()[objective.monitor] for one in (before, after)
+        )
+        largest = float(np.abs(before - after).max(initial=0))
+        return cls(old, new, largest, len(targets), objective.monitor)
 
     def __str__(self) -> str:
         return (
-            f"dev accuracy {self.before:.4f} -> {self.after:.4f} ({self.after - self.before:+.4f}) "
-            f"on {self.examples:,} examples; largest change of a probability {self.largest:.1e}"
+            f"dev {self.figure} {self.before:.4f} -> {self.after:.4f} "
+            f"({self.after - self.before:+.4f}) on {self.examples:,} examples; "
+            f"largest change of a number {self.largest:.1e}"
         )

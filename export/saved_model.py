@@ -17,16 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.data import MAX_WORDS, Vocabulary, load_vectors
-from dsa_keras.data.dataset import Text
-from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.errors import ConfigError
 from dsa_keras.files import folder_written_aside
+from dsa_keras.inputs import Text
+from dsa_keras.runs import Run
+from export.arguments import add_data_dir, add_run
+from export.outputs import new_version, taken
+from export.versions import library_versions, new_manifest
 
 if TYPE_CHECKING:
+    from dsa_keras.sentence_model import SentenceModel
     from export.graph import Servable
     from export.quantization import Change
-    from export.source import Source
 
 
 @dataclass(frozen=True)
@@ -74,103 +78,82 @@ def export_saved_model(
     Raises:
         DsaError: if the run, the version or the words cannot be used as they are.
     """
-    out = Path(out)
-    path = _version_folder(out, version)
-    from export.source import Source
-
-    source = Source.load(run_dir)
-    words, matrix, report = _words(source, vocabulary, vectors)
-
+    path = new_version(out, version)
     import tensorflow as tf
 
+    import dsa_keras
     from export.audit import operations
-    from export.graph import Network, Servable
-    from export.manifest import write_manifest
+    from export.graph import Servable, ServedNetwork
     from export.warmup import write_warmup
+
+    model = dsa_keras.load(run_dir)
+    config, name = model.config, path.absolute().parent.name
+    best = Run(run_dir).best(config)
+    words, matrix, report = _words(model, vocabulary, vectors)
 
     # The table is named after the file in the graph, and tables of one name in one process are one:
     # each export has a file name of its own.
     with tempfile.TemporaryDirectory() as scratch:
         asset = Path(scratch) / "vocabulary.txt"
         words.save(asset)
-        network = Network(source.classifier, matrix, precision)
-        config = source.config
-        servable = Servable(network, asset, config.training.tokenizer, config.class_names)
-        change = None
-        if precision != "float32":
-            change = _measure(source, servable, data_dir)
+        servable = Servable(ServedNetwork(model.network, matrix, precision), asset, model.tokenizer)
+        change = None if precision == "float32" else _measure(model, servable, data_dir)
         try:
             with folder_written_aside(path) as aside:
                 tf.saved_model.save(servable, str(aside), signatures=servable.endpoints)
                 found = operations(aside)
                 texts = {
-                    name: [spec.name for spec in tf.nest.flatten(one.structured_input_signature)]
-                    for name, one in servable.endpoints.items()
-                    if name != "tokens"
+                    signature: [
+                        spec.name for spec in tf.nest.flatten(one.structured_input_signature)
+                    ]
+                    for signature, one in servable.endpoints.items()
+                    if signature != "tokens"
                 }
-                write_warmup(aside, out.name, texts, words)
-                write_manifest(
-                    aside,
-                    config,
-                    source.best_metrics(),
-                    name=out.name,
-                    version=int(path.name),
-                    precision=precision,
-                    change=None if change is None else vars(change),
-                    vocabulary_size=len(words),
-                    max_words=MAX_WORDS,
+                write_warmup(aside, name, texts, words)
+                new_manifest(aside).write(
+                    {
+                        "name": name,
+                        "version": int(path.name),
+                        "precision": precision,
+                        "change": None if change is None else vars(change),
+                        "vocabulary_size": len(words),
+                        "max_words": MAX_WORDS,
+                        "metrics": best,
+                        "versions": library_versions(),
+                        "run": config.to_dict(),
+                    }
                 )
         except FileExistsError:
-            raise _taken(path) from None
+            raise taken(path) from None
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return Exported(path, frozenset(found), size, len(words), change, report)
 
 
-def _version_folder(out: Path, version: int | None) -> Path:
-    if out.exists() and not out.is_dir():
-        raise ConfigError("is not a folder", where=out, hint="Give --out models/NAME")
-    if version is None:
-        numbers = [int(one.name) for one in out.glob("[0-9]*") if one.name.isdecimal()]
-        return out / str(max(numbers, default=0) + 1)
-    if version < 1:
-        raise ConfigError(f"version is {version}", where="--version", hint="Give a number from 1")
-    path = out / str(version)
-    if path.exists():
-        raise _taken(path)
-    return path
-
-
-def _taken(path: Path) -> RunError:
-    return RunError(
-        "the version exists", where=path, hint="Versions are never overwritten: leave out --version"
-    )
-
-
 def _words(
-    source: Source,
+    model: SentenceModel,
     vocabulary: str | os.PathLike[str] | None,
     vectors: Sequence[str | os.PathLike[str]],
 ) -> tuple[Vocabulary, np.ndarray, str | None]:
     """The words to serve, their vectors, and what to say about those that were added."""
     if vocabulary is None and not vectors:
-        return source.vocabulary, source.vectors, None
+        return model.vocabulary, model.network.vectors, None
     if vocabulary is None or not vectors:
         raise ConfigError(
             "words that are added need both a vocabulary and vectors",
             hint="Give --vocabulary FILE and --vectors FILE together",
         )
-    config = source.config
-    if config.model.train_embeddings or not config.vectors.get("files"):
+    config = model.config
+    if config.model.train_embeddings or not config.vector_files:
         kind = "trained" if config.model.train_embeddings else "random"
         raise ConfigError(
             f"the run has {kind} word vectors, which do not go together with those of a file",
             where="--vectors",
             hint="Words can be added to a run that was trained on fixed vectors from files",
         )
-    words = source.vocabulary.extended(Vocabulary.load(vocabulary))
-    added = words[len(source.vocabulary) :]
+    words = model.vocabulary.extended(Vocabulary.load(vocabulary))
+    added = words[len(model.vocabulary) :]
     if not added:
-        return words, source.vectors, "no word is new"
+        return words, model.network.vectors, "no word is new"
     new = load_vectors(
         vectors,
         added,
@@ -178,29 +161,32 @@ def _words(
         oov_range=config.training.oov_range,
         seed=config.training.seed,
     )
-    return words, np.concatenate([source.vectors, new.matrix]), new.report
+    return words, np.concatenate([model.network.vectors, new.matrix]), new.report
 
 
-def _measure(source: Source, servable: Servable, data_dir: str | os.PathLike[str] | None) -> Change:
+def _measure(
+    model: SentenceModel, servable: Servable, data_dir: str | os.PathLike[str] | None
+) -> Change:
     """What the stored precision changes on the dev split."""
+    from export import reference
     from export.quantization import Change
 
-    dev = source.dev(data_dir)
-    before, after = source.probabilities(dev.texts), _probabilities(source, servable, dev.texts)
-    return Change.measured(before, after, dev.labels)
+    dev = reference.dev_split(model.config, data_dir)
+    before, after = reference.numbers(model, dev.texts), _numbers(model, servable, dev.texts)
+    return Change.measured(model.objective, before, after, dev.targets)
 
 
-def _probabilities(source: Source, servable: Servable, texts: Sequence[Text]) -> np.ndarray:
+def _numbers(model: SentenceModel, servable: Servable, texts: Sequence[Text]) -> np.ndarray:
+    """What the model says as it is served."""
     import tensorflow as tf
 
-    from export.source import parts_of
-
-    answers = []
+    found = []
     for start in range(0, len(texts), 256):
-        parts = parts_of(texts[start : start + 256], source.is_pair)
-        inputs: dict[str, Any] = {name: tf.constant(part) for name, part in parts.items()}
-        answers.append(servable.endpoints["serving_default"](**inputs)["probabilities"].numpy())
-    return np.concatenate(answers)
+        columns = model.inputs.columns(texts[start : start + 256])
+        fed: dict[str, Any] = {name: tf.constant(part) for name, part in columns.items()}
+        answer = servable.endpoints["serving_default"](**fed)
+        found.append(answer[model.objective.output].numpy())
+    return np.concatenate(found)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -211,7 +197,7 @@ def add_parser(subparsers: Any) -> None:
         description="Writes OUT/N/, a SavedModel with signatures on raw text, whole or not at all.",
         epilog=example("python -m export saved-model runs/demo --out models/demo"),
     )
-    parser.add_argument("run_dir", type=Path, metavar="RUN", help="a run folder")
+    add_run(parser)
     parser.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="the model's folder, models/NAME"
     )
@@ -236,15 +222,13 @@ def add_parser(subparsers: Any) -> None:
         default="float32",
         help="of the stored word vectors; what it costs is measured on the dev split and printed",
     )
-    parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="where the dev split is, if the data moved"
-    )
+    add_data_dir(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    _version_folder(args.out, args.version)
+    new_version(args.out, args.version)
     load_tensorflow(args.run_dir)
     exported = export_saved_model(
         args.run_dir,

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dsa_keras.commands.cli import load_tensorflow
+from dsa_keras.command_line import load_tensorflow
 from dsa_keras.errors import ConfigError
 
 DESCRIPTION = """\

@@ -2,13 +2,15 @@
 
 Keras on the run, the SavedModel by `tf.saved_model.load`, by the C++ loader without Python's
 TensorFlow and by `serve`, and ONNX by its own tokeniser. The exit code is 1 if two of them differ
-by more than 1e-5 in a number, or at all in a string.
+at all in a string, or in a number by more than 1e-5 (of the largest number, where an output has
+numbers above 1).
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,14 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.commands.cli import example, load_tensorflow
-from dsa_keras.data.dataset import Text
+from dsa_keras.command_line import example, load_tensorflow
+from dsa_keras.data import Vocabulary
+from dsa_keras.data.text_files import TextFile
+from dsa_keras.data.word_lookup import WordLookup
 from dsa_keras.errors import ConfigError, DataError, RunError
+from dsa_keras.inputs import Inputs, Text
+from dsa_keras.runs import RunConfig
+from export.arguments import add_import
+from export.reference import Answers, difference
+from export.versions import version_folders, version_manifest
 
 if TYPE_CHECKING:
-    from dsa_keras.data import Vocabulary
-    from dsa_keras.training.run import RunConfig
-    from export.source import Answers
     from export.ways import Requests
 
 TOLERANCE = 1e-5
@@ -127,34 +133,53 @@ def verify(
         serve: whether to ask the local server too.
     """
     folder = _checked(Path(model), onnx)
-    from dsa_keras.data import Vocabulary
-    from dsa_keras.training.run import RunConfig
-    from export import ways
+    import dsa_keras
+    from export import reference, ways
     from export.audit import operations
-    from export.manifest import read_manifest
 
-    manifest = read_manifest(folder)
+    config, precision = _exported(folder)
     operations(folder)
-    config = RunConfig.from_dict(manifest["run"])
+    inputs = config.model.inputs
     words = Vocabulary.load(folder / "assets" / "vocabulary.txt")
-    texts = read_texts(Path(file), config.is_pair) if file else example_texts(words, config.is_pair)
+    texts = read_texts(Path(file), inputs) if file else example_texts(words, inputs)
     chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
-    requests = [_requests(chunk, folder, config, words) for chunk in chunks]
-    kind = (manifest["precision"], len(words))
+    word_ids = WordLookup(config.training.tokenizer, words)
+    requests = [_requests(chunk, folder, inputs, word_ids) for chunk in chunks]
+    kind = (precision, len(words))
     found = []
     if run_dir is not None:
-        from export.source import Source
-
-        source = Source.load(run_dir)
-        trained = ("float32", len(source.vocabulary))
-        found.append(Way("keras", trained, [source.answers(chunk) for chunk in chunks]))
+        trained = dsa_keras.load(run_dir)
+        every = [reference.answers(trained, chunk) for chunk in chunks]
+        found.append(Way("keras", ("float32", len(trained.vocabulary)), every))
     found.append(Way("tensorflow", kind, ways.by_tensorflow(folder, requests)))
     found.append(Way("c++", kind, ways.by_cpp(folder, requests)))
     if serve:
         found.append(Way("serve", kind, ways.by_serve(folder, requests)))
     if onnx is not None:
-        found.append(_onnx_way(Path(onnx), chunks))
+        found.append(_onnx_way(Path(onnx), config, chunks))
     return Report(len(texts), _differences(found))
+
+
+def _exported(folder: Path) -> tuple[RunConfig, str]:
+    """The run that a version was made from, and the precision of its word vectors.
+
+    Raises:
+        RunError: if a file of the version is missing, added or changed.
+    """
+    manifest = version_manifest(folder)
+    manifest.check_all()
+    facts = manifest.facts
+    try:
+        return RunConfig.from_dict(facts["run"]), str(facts["precision"])
+    except KeyError as error:
+        problem, hint = f"does not say {error}", None
+    except ConfigError as error:
+        problem, hint = f"the run it tells of cannot be: {error.problem}", error.hint
+    raise RunError(
+        problem,
+        where=manifest.path,
+        hint=hint or "Give a version that python -m export saved-model wrote",
+    )
 
 
 def _checked(model: Path, onnx: str | Path | None) -> Path:
@@ -168,17 +193,17 @@ def version_folder(model: Path) -> Path:
     """The folder of a version: the one given, or the newest of a model."""
     if (model / "saved_model.pb").exists():
         return model.absolute()
-    numbers = [one for one in model.glob("[0-9]*") if one.name.isdecimal()]
-    if not numbers:
+    folders = version_folders(model)
+    if not folders:
         raise RunError(
             "has no version",
             where=model,
             hint="Give models/NAME or models/NAME/N, made by python -m export saved-model",
         )
-    return max(numbers, key=lambda one: int(one.name)).absolute()
+    return folders[max(folders)].absolute()
 
 
-def example_texts(words: Sequence[str], is_pair: bool) -> list[Text]:
+def example_texts(words: Sequence[str], inputs: Inputs) -> list[Text]:
     """Sentences of all kinds: odd ones, and known words in many lengths."""
     known = list(words[2:]) or ["word"]
     lengths = (1, 2, 3, 7, 20, 300)
@@ -186,56 +211,46 @@ def example_texts(words: Sequence[str], is_pair: bool) -> list[Text]:
         *_ODD,
         *(" ".join(known[(7 * n + i) % len(known)] for i in range(n)) for n in lengths),
     ]
-    if not is_pair:
-        return list(sentences)
-    return list(zip(sentences, sentences[5:] + sentences[:5], strict=True))
+    # The sentences of a text are of different kinds and lengths.
+    others = [sentences[5 * n :] + sentences[: 5 * n] for n in range(inputs.count)]
+    return [inputs.text(parts) for parts in zip(*others, strict=True)]
 
 
-def read_texts(file: Path, is_pair: bool) -> list[Text]:
-    """Reads a sentence or a pair from each line."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot be read ({error})", where=file, hint="Give UTF-8 text") from None
-    if not lines:
-        raise DataError("is empty", where=file, hint="Give one sentence a line")
-    if not is_pair:
-        return list(lines)
-    pairs = []
-    for number, line in enumerate(lines, start=1):
-        parts = line.split("\t")
-        if len(parts) != 2:
+def read_texts(file: Path, inputs: Inputs) -> list[Text]:
+    """Reads a text from each line, as `predict --file` does.
+
+    Raises:
+        DataError: if the file cannot be read, or a line of it is no text.
+    """
+    texts = []
+    for number, line in TextFile(file).lines():
+        try:
+            line.encode()
+        except UnicodeEncodeError:
             raise DataError(
-                "is not a pair", where=file, line=number, hint="Put a tab between two sentences"
-            )
-        pairs.append((parts[0], parts[1]))
-    return list(pairs)
+                "the line is not UTF-8", where=file, line=number, hint="Save it as UTF-8"
+            ) from None
+        texts.append(inputs.from_line(line.rstrip("\r\n"), number, str(file)))
+    return texts
 
 
 def _requests(
-    texts: Sequence[Text], folder: Path, config: RunConfig, words: Vocabulary
+    texts: Sequence[Text], folder: Path, inputs: Inputs, word_ids: WordLookup
 ) -> Requests:
     """The inputs of every signature of the model."""
-    from dsa_keras.data import MAX_WORDS, tokenize
     from export.audit import read_saved_model
-    from export.source import padded, parts_of
 
-    parts = parts_of(texts, config.is_pair)
-    first = next(iter(parts))
-    requests: Requests = {}
-    for name, definition in sorted(read_saved_model(folder).signature_def.items()):
-        if name.startswith("__"):
-            continue
-        requests[name] = {}
-        for key in definition.inputs:
-            part = key.removesuffix("_ids") if config.is_pair else "text"
-            sentences = parts[part if part in parts else first]
-            value: Any = sentences
-            if key.endswith("_ids"):
-                rows = tokenize(sentences, config.training.tokenizer)
-                value = padded([words.ids(row[:MAX_WORDS]) for row in rows])
-            requests[name][key] = value
-    return requests
+    columns = inputs.columns(texts)
+    by_key: dict[str, Any] = {"text": columns[inputs.signature[0]], **columns}
+    by_key |= {
+        name: word_ids(sentences).padded()
+        for name, sentences in zip(inputs.ids, columns.values(), strict=True)
+    }
+    return {
+        name: {key: by_key[key] for key in definition.inputs}
+        for name, definition in sorted(read_saved_model(folder).signature_def.items())
+        if not name.startswith("__")
+    }
 
 
 def _onnx_files(path: Path) -> list[Path]:
@@ -249,20 +264,22 @@ def _onnx_files(path: Path) -> list[Path]:
     return files
 
 
-def _onnx_way(path: Path, chunks: Sequence[Sequence[Text]]) -> Way:
-    import json
-
+def _onnx_way(path: Path, config: RunConfig, chunks: Sequence[Sequence[Text]]) -> Way:
     from export.onnx_runtime import OnnxModel
     from export.ways import by_onnx
 
-    _, described, _ = _onnx_files(path)
-    model = OnnxModel(path)
-    settings = json.loads(described.read_text(encoding="utf-8"))
-    kind = (
-        f"onnx {settings['quantized']}" if settings["quantized"] else "float32",
-        model.num_words,
-    )
-    return Way("onnx", kind, by_onnx(model, chunks))
+    try:
+        model = OnnxModel(path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    if model.answers != json.loads(json.dumps(config.model.objective.for_runner())):
+        raise RunError(
+            "the ONNX file does not say what the SavedModel says, such as the same classes",
+            where=path,
+            hint="Export both from one run",
+        )
+    kind = (f"onnx {model.quantized}" if model.quantized else "float32", model.num_words)
+    return Way("onnx", kind, by_onnx(model, config.model, chunks))
 
 
 def _differences(found: Sequence[Way]) -> list[Difference]:
@@ -284,12 +301,9 @@ def _largest(one: dict[str, Any], other: dict[str, Any]) -> float:
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:
-    if one.shape != other.shape:
-        return math.inf
     if one.dtype == object or other.dtype == object:
         return 0.0 if np.array_equal(one, other) else math.inf
-    distance = np.abs(one.astype(np.float64) - other).max(initial=0)
-    return math.inf if np.isnan(distance) else float(distance)
+    return difference(one, other)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -313,6 +327,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="sentences, one a line; of a pair, two with a tab between them",
     )
+    add_import(parser)
     parser.add_argument("--no-serve", action="store_true", help="do not start the local server")
     parser.set_defaults(run=run)
 

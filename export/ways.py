@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.data.dataset import Text
 from dsa_keras.errors import RunError
+from dsa_keras.inputs import Text
 from export import c_loader
-from export.source import Answers, parts_of
+from export.reference import Answers
 
 if TYPE_CHECKING:
+    from dsa_keras.config import ModelConfig
     from export.onnx_runtime import OnnxModel
 
 Requests = dict[str, dict[str, Any]]
@@ -87,31 +88,29 @@ def by_cpp(folder: Path, chunks: Sequence[Requests]) -> list[Answers]:
 
 def by_serve(folder: Path, chunks: Sequence[Requests]) -> list[Answers]:
     """Answers of `python -m export serve` over REST."""
+    from export.audit import read_saved_model
+
+    definitions = read_saved_model(folder).signature_def
+    outputs = {name: list(one.outputs) for name, one in definitions.items()}
     with _serving(folder) as url:
         return [
-            {name: _posted(url, name, inputs) for name, inputs in requests.items()}
+            {name: _posted(url, name, inputs, outputs[name]) for name, inputs in requests.items()}
             for requests in chunks
         ]
 
 
-def by_onnx(model: OnnxModel, chunks: Sequence[Sequence[Text]]) -> list[Answers]:
+def by_onnx(
+    model: OnnxModel, config: ModelConfig, chunks: Sequence[Sequence[Text]]
+) -> list[Answers]:
     """Answers of the ONNX file by its own tokeniser."""
-    answers: list[Answers] = []
-    for texts in chunks:
-        probabilities = model.probabilities(texts)
-        names = np.array(model.class_names, object)
-        first = next(iter(parts_of(texts, model.is_pair).values()))
-        answers.append(
-            {
-                "serving_default": {
-                    "label": names[probabilities.argmax(-1)],
-                    "probabilities": probabilities,
-                    "class_names": np.tile(names, (len(texts), 1)),
-                },
-                "embed": {"vector": model.encode(first)},
-            }
-        )
-    return answers
+    first = config.inputs.signature[0]
+    return [
+        {
+            "serving_default": config.objective.served_of(model.numbers(texts)),
+            "embed": {"vector": model.encode(config.inputs.columns(texts)[first])},
+        }
+        for texts in chunks
+    ]
 
 
 @contextlib.contextmanager
@@ -139,7 +138,9 @@ def _address(process: subprocess.Popen[str]) -> str:
     raise RunError(f"serve did not start: {said[-1] if said else 'it said nothing'}")
 
 
-def _posted(url: str, signature: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _posted(
+    url: str, signature: str, inputs: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
     values = {
         key: value.tolist() if isinstance(value, np.ndarray) else [_b64(one) for one in value]
         for key, value in inputs.items()
@@ -151,9 +152,9 @@ def _posted(url: str, signature: str, inputs: Mapping[str, Any]) -> dict[str, An
             outputs = json.load(response)["outputs"]
     except urllib.error.HTTPError as error:
         raise RunError(f"serve refused {signature}: {error.read().decode()}") from None
-    if not isinstance(outputs, dict):
+    if len(names) == 1:
         # The REST interface leaves out the name of a lone output.
-        outputs = {"vector": outputs}
+        outputs = {names[0]: outputs}
     return {key: _array(value) for key, value in outputs.items()}
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from runs import SMALL
+
+if TYPE_CHECKING:
+    from dsa_keras.datasets import Dataset
+    from dsa_keras.inputs import Inputs
 
 TEXTS = [
     "a good film",
@@ -26,64 +30,122 @@ PAIRS = list(zip(TEXTS, TEXTS[3:] + TEXTS[:3], strict=True))
 class Case:
     run: Path
     version: Path
-    is_pair: bool
+    inputs: Inputs
 
     @property
     def texts(self) -> list[Any]:
-        return PAIRS if self.is_pair else TEXTS
+        return PAIRS if self.inputs.is_pair else TEXTS
 
 
 CASES: dict[str, dict[str, Any]] = {
     "single": {"tokenizer": "kim", "num_iterations": 3, "num_attentions": 2},
     "pair": {"pair": True, "tokenizer": "ptb", "num_iterations": 1},
+    "number": {"target": "number", "tokenizer": "kim", "num_iterations": 2},
+    "pair-number": {"pair": True, "target": "number", "tokenizer": "ptb", "num_iterations": 1},
 }
 
 
 def random_run(
-    path: Path, pair: bool = False, tokenizer: str = "whitespace", files: bool = False, **model: Any
+    path: Path,
+    pair: bool = False,
+    tokenizer: str = "whitespace",
+    files: bool = False,
+    target: str = "class",
+    scale: float = 1.0,
+    **model: Any,
 ) -> Path:
-    """A run folder as training leaves it, with random weights and batch-norm statistics."""
-    from dsa_keras.config import TrainingConfig, preset
-    from dsa_keras.data import Vocabulary, load_dataset
-    from dsa_keras.data.batches import count_words, distinct
-    from dsa_keras.models import build_classifier, build_pair_classifier
-    from dsa_keras.training.run import Run, RunConfig
-    from dsa_keras.training.weights import save_weights, weights_of
+    """A run folder as training leaves it, with random weights and batch-norm statistics.
 
-    task = "demo-nli" if pair else "demo-sentiment"
-    dataset = load_dataset(task, size=150)
-    counts = count_words(distinct(dataset["train"].texts)[0], tokenizer)
+    Args:
+        path: the folder to make.
+        pair: whether an example is two sentences.
+        tokenizer: the name of the tokeniser.
+        files: whether the word vectors are said to come from a file.
+        target: what the model says, `class` or `number`.
+        scale: of the numbers; those of the data lie from 0 to 4 times this.
+        **model: changes of the `ModelConfig`.
+    """
+    from dsa_keras.config import TrainingConfig
+    from dsa_keras.data import Vocabulary
+    from dsa_keras.data.word_lookup import TokenizedSentences
+    from dsa_keras.datasets import load_dataset
+    from dsa_keras.models import Network
+    from dsa_keras.recipes import recipe_for
+    from dsa_keras.runs import Run, RunConfig
+    from dsa_keras.runs.weights import weights_file, weights_of
+
+    dataset = load_dataset("demo-nli" if pair else "demo-sentiment", size=150)
+    if target == "number":
+        dataset = _as_numbers(dataset, path.with_name(f"{path.name}.jsonl"), scale)
+    sentences, _ = dataset.inputs.distinct(dataset["train"].texts)
+    counts = TokenizedSentences(sentences, tokenizer).counts()
     vocabulary = Vocabulary.from_counts({**counts, "good": 1, "bad": 1, "film": 1})
-    config = preset("snli" if pair else "sst2", model.pop("encoder", "dsa-single")).model
-    config = config.replace(
-        **{**SMALL, **model},
+    recipe = recipe_for(dataset, model.pop("encoder", "dsa-single"))
+    known = recipe.model.choosable()
+    config = recipe.model.replace(
+        **{
+            "embedding_dropout": 0.3,
+            "train_embeddings": False,
+            **{name: value for name, value in SMALL.items() if name in known},
+            **model,
+        },
+        objective=dataset.objective,
+        inputs=dataset.inputs,
         vocabulary_size=len(vocabulary),
-        num_classes=len(dataset.class_names),
     )
-    run = Run(path)
-    path.mkdir(parents=True)
-    run.save_config(
-        RunConfig(
-            task=task,
-            class_names=dataset.class_names,
-            is_pair=pair,
-            model=config,
-            training=TrainingConfig().replace(tokenizer=tokenizer),
-            data={"data_dir": None, "options": {"size": 150}},
-            vectors={"files": ["vectors.txt"] if files else []},
-        )
+    origin = dataset.origin
+    assert origin is not None
+    run_config = RunConfig(
+        task=dataset.name,
+        model=config,
+        training=TrainingConfig().replace(tokenizer=tokenizer),
+        data={"data_dir": origin.data_dir, "options": dict(origin.options)},
+        vectors={"files": ["vectors.txt"] if files else []},
     )
-    vocabulary.save(run.vocabulary_file)
     rng = np.random.default_rng(3)
-    run.save_vectors(rng.normal(size=(len(vocabulary), SMALL["embedding_dim"])).astype("float32"))
-    model = (build_pair_classifier if pair else build_classifier)(config)
+    matrix = rng.normal(size=(len(vocabulary), config.embedding_dim)).astype("float32")
+    network = Network(config)
     weights = {
         name: value + rng.uniform(0.1, 0.5, value.shape).astype(value.dtype)
-        for name, value in weights_of(model).items()
+        for name, value in weights_of(network).items()
     }
-    save_weights(run.best_file, weights)
-    run.metrics_file.write_text(json.dumps({"epoch": 1, "dev_accuracy": 0.5}) + "\n")
+    fixed = None if config.train_embeddings else matrix
+    best = weights_file(weights)
+    record = {"epoch": 1, config.objective.dev_figure: 0.5}
+    run = Run(path)
+    with run.made(run_config, vocabulary, fixed, force=False):
+        run.save_epoch(best, best, [record], "# A run with random weights\n")
     return path
+
+
+def _as_numbers(dataset: Dataset, path: Path, scale: float) -> Dataset:
+    """The data in a file of one's own, whose targets are numbers that the classes stand for."""
+    import json
+
+    from dsa_keras.datasets import load_dataset
+
+    pair = dataset.inputs.is_pair
+
+    def row(split: str, text: Any, target: int) -> Mapping[str, Any]:
+        sentences = dataset.inputs.sentences(text)
+        named = dict(zip(("text", "pair"), sentences, strict=False))
+        number = scale * (2 * int(target) + len(sentences[0]) % 3 / 2)
+        return {**named, "split": split, "label": number}
+
+    rows = [
+        row(name, text, target)
+        for name, split in dataset.splits.items()
+        for text, target in zip(split.texts, split.targets, strict=True)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    return load_dataset(
+        "file",
+        path=str(path),
+        pair_column="pair" if pair else None,
+        split_column="split",
+        target="number",
+    )
 
 
 _MADE: dict[str, Case] = {}
@@ -97,10 +159,10 @@ def case(factory: Any, name: str) -> Case:
 
 
 def _exported(factory: Any, name: str) -> Case:
+    from dsa_keras.runs import Run
     from export.saved_model import export_saved_model
 
-    options = CASES[name]
     folder = factory.mktemp(name)
-    run = random_run(folder / "run", **options)
+    run = random_run(folder / "run", **CASES[name])
     exported = export_saved_model(run, folder / "models" / name)
-    return Case(run, exported.path, options.get("pair", False))
+    return Case(run, exported.path, Run(run).config().model.inputs)

@@ -2,18 +2,26 @@
 
 import json
 
-from benchmarks.accuracy import Row, Study, recorded_runs, table
+import numpy as np
 
-ROW = Row("sst2", "dsa-single", seeds=3, epochs=2, paper=0.885)
+from benchmarks.accuracy import Study, StudyRow, recorded_runs, table
+from dsa_keras.data.vocabulary import Vocabulary
+from dsa_keras.datasets import preset
+from dsa_keras.runs import Run, RunConfig
+
+ROW = StudyRow("sst2", "dsa-single", seeds=3, epochs=2, paper=0.885)
 
 
 def finished_run(folder, row, seed, dev, test, log):
     """What `train` and `evaluate` leave of a run, as far as the study reads it."""
     path = folder / row.run_name(seed)
-    path.mkdir(parents=True)
-    lines = [json.dumps({"epoch": n, "dev_accuracy": one}) for n, one in enumerate(dev, 1)]
-    (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    (path / "evaluation-test.json").write_text(json.dumps({"accuracy": test}))
+    recipe, vocabulary = preset(row.task, row.encoder), Vocabulary(["good"])
+    model = recipe.model.replace(vocabulary_size=len(vocabulary))
+    config, run = RunConfig(row.task, model, recipe.training), Run(path)
+    records = [{"epoch": n, "dev_accuracy": one} for n, one in enumerate(dev, 1)]
+    with run.made(config, vocabulary, None, force=False):
+        run.save_epoch({}, {}, records, "")
+    run.save_evaluation("test", {"accuracy": test})
     path.with_name(path.name + ".log").write_text(log)
 
 
@@ -43,6 +51,14 @@ def test_a_run_is_reported_with_its_best_epoch_and_its_origin(tmp_path):
     ]
 
 
+def test_a_score_of_other_weights_is_no_score(tmp_path):
+    finished_run(tmp_path, ROW, 0, dev=[0.8, 0.9], test=0.7, log="")
+    run = Run(tmp_path / ROW.run_name(0))
+    assert study_of(tmp_path).report([ROW])
+    run.save_epoch({}, {"weights/other": np.ones(1)}, run.metrics(), "")
+    assert study_of(tmp_path).report([ROW]) == []
+
+
 def test_recorded_runs_join_those_of_the_folder_which_win(tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     for seed, test in ((0, 0.5), (1, 0.7)):
@@ -64,14 +80,14 @@ def test_runs_of_another_budget_are_not_of_the_row(tmp_path):
     finished_run(tmp_path, ROW, 0, dev=[0.8], test=0.5, log="")
     file = tmp_path / "accuracy.json"
     file.write_text(json.dumps({"rows": study_of(tmp_path).report([ROW])}))
-    longer = Row("sst2", "dsa-single", seeds=3, epochs=4)
+    longer = StudyRow("sst2", "dsa-single", seeds=3, epochs=4)
     assert recorded_runs(file, [ROW]).keys() == {"sst2-dsa-single-seed0"}
     assert recorded_runs(file, [longer]) == {}
     assert recorded_runs(tmp_path / "none.json", [ROW]) == {}
 
 
 def test_runs_are_trained_in_the_order_asked_for_and_recorded_ones_are_not(tmp_path):
-    other = Row("sst5", "dsa-single", seeds=2)
+    other = StudyRow("sst5", "dsa-single", seeds=2)
     study = study_of(tmp_path, recorded={"sst2-dsa-single-seed0": {}})
     assert study.open_runs([ROW, other], ("",)) == [(other, 0), (ROW, 1), (other, 1), (ROW, 2)]
     asked = ("sst5-dsa-single-seed1", "sst2", "sst5")

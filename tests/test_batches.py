@@ -8,21 +8,24 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa_keras.data import Split, Vocabulary
-from dsa_keras.data.batches import (
-    Prepared,
-    Sentences,
-    WordLookup,
-    count_words,
-    distinct,
-    num_batches,
-    pack,
-    packed_batches,
-    prepare,
-)
+from dsa_keras.config import TrainingConfig
+from dsa_keras.data.batches import Prepared, num_batches, pack, packed_batches
+from dsa_keras.data.vocabulary import Vocabulary
+from dsa_keras.data.word_lookup import Sentences, TokenizedSentences, WordLookup
+from dsa_keras.datasets import Dataset, Split
+from dsa_keras.inputs import PAIR, SENTENCE
+from dsa_keras.objectives.classification import Classification
+from dsa_keras.training.task_data import prepare_splits
 
 WORDS = [f"w{number}" for number in range(20)]
 VOCABULARY = Vocabulary(WORDS)
+
+
+def prepared_of(split):
+    """A split as the numbers that train."""
+    names = tuple(map(str, range(max(2, 1 + int(split.targets.max())))))
+    dataset = Dataset("tests", {"train": split, "dev": split}, Classification(class_names=names))
+    return prepare_splits(dataset, TrainingConfig(tokenizer="whitespace"), VOCABULARY)["train"]
 
 
 def sentences_of(inputs):
@@ -51,7 +54,7 @@ def ids_of(text):
 def expected_examples(split):
     return [
         (tuple(tuple(VOCABULARY.ids(s.split())) for s in ids_of(text)), int(label))
-        for text, label in zip(split.texts, split.labels, strict=True)
+        for text, label in zip(split.texts, split.targets, strict=True)
     ]
 
 
@@ -67,7 +70,7 @@ def make_split(rng, examples, pair):
 @pytest.mark.parametrize(("examples", "batch_size"), [(1, 4), (37, 8), (64, 16), (10, 100)])
 def test_every_example_comes_once_with_its_label(pair, examples, batch_size):
     split = make_split(np.random.default_rng(examples), examples, pair)
-    prepared = prepare(split, "whitespace", VOCABULARY)
+    prepared = prepared_of(split)
     ordered = list(packed_batches(prepared, batch_size))
     seen = [example for batch in ordered for example in examples_of(batch)]
     assert seen == expected_examples(split)
@@ -82,7 +85,7 @@ def test_every_example_comes_once_with_its_label(pair, examples, batch_size):
 
 def test_rows_are_full_up_to_the_next_multiple():
     split = make_split(np.random.default_rng(0), 40, pair=False)
-    prepared = prepare(split, "whitespace", VOCABULARY)
+    prepared = prepared_of(split)
     for inputs, _ in packed_batches(prepared, 8):
         segments = inputs["segment_ids"].numpy()[0]
         assert segments.shape[0] % 32 == 0
@@ -96,7 +99,7 @@ def orders(prepared, **options):
 
 def test_order_depends_on_seed_and_epoch_only():
     split = Split(["a"] * 50, np.arange(50, dtype=np.int32))
-    prepared = prepare(split, "whitespace", VOCABULARY)
+    prepared = prepared_of(split)
     epoch = tf.Variable(0)
     pipeline = packed_batches(prepared, 8, seed=1, epoch=epoch)
     by_epoch = []
@@ -111,7 +114,7 @@ def test_order_depends_on_seed_and_epoch_only():
 
 
 def test_order_does_not_depend_on_the_global_seed():
-    prepared = prepare(Split(["a"] * 50, np.arange(50, dtype=np.int32)), "whitespace", VOCABULARY)
+    prepared = prepared_of(Split(["a"] * 50, np.arange(50, dtype=np.int32)))
     tf.random.set_seed(1)
     first = orders(prepared, seed=1)
     tf.random.set_seed(2)
@@ -120,7 +123,7 @@ def test_order_does_not_depend_on_the_global_seed():
 
 def test_distinct_sentences_are_encoded_once():
     texts = [("w1 w2", "w3"), ("w1 w2", "w4"), ("w3", "w1 w2")]
-    prepared = prepare(Split(texts, np.zeros(3, np.int32)), "whitespace", VOCABULARY)
+    prepared = prepared_of(Split(texts, np.zeros(3, np.int32)))
     assert len(prepared.sentences) == 3
     [(inputs, _)] = packed_batches(prepared, 3, length_multiple=1)
     assert len(sentences_of(inputs)) == 3
@@ -129,9 +132,7 @@ def test_distinct_sentences_are_encoded_once():
 
 
 def test_groups_deal_out_each_batch():
-    prepared = prepare(
-        make_split(np.random.default_rng(5), 40, pair=False), "whitespace", VOCABULARY
-    )
+    prepared = prepared_of(make_split(np.random.default_rng(5), 40, pair=False))
     whole = list(packed_batches(prepared, 20, seed=1))
     halves = list(packed_batches(prepared, 20, seed=1, groups=2))
     assert len(halves) == 2 * len(whole)
@@ -170,13 +171,14 @@ def test_packed_sentences_can_be_read_back(sentences, multiple):
 
 
 def test_distinct_keeps_the_order_of_appearance():
-    sentences, index = distinct(["b", "a", "b", "c"])
+    sentences, index = SENTENCE.distinct(["b", "a", "b", "c"])
     assert sentences == ["b", "a", "c"]
     assert index.tolist() == [0, 1, 0, 2]
-    sentences, index = distinct([("b", "a"), ("a", "a")])
+    sentences, index = PAIR.distinct([("b", "a"), ("a", "a")])
     assert sentences == ["b", "a"]
     assert index.tolist() == [[0, 1], [1, 1]]
-    assert distinct([])[1].shape == (0,)
+    assert SENTENCE.distinct([])[1].shape == (0,)
+    assert PAIR.distinct([])[1].shape == (0, 2)
 
 
 def test_look_up_knows_words_and_empty_sentences():
@@ -192,10 +194,14 @@ def test_padded_rows():
     assert sentences.padded([1]).tolist() == [[0]]
 
 
-def test_count_words():
-    assert count_words(["a b", "b", ""], "whitespace") == {"a": 1, "b": 2}
+def test_counts_of_words():
+    def counts(sentences, *which):
+        return TokenizedSentences(sentences, "whitespace").counts(*which)
+
+    assert counts(["a b", "b", ""]) == {"a": 1, "b": 2}
+    assert counts(["a b", "b", ""], [1, 2]) == {"b": 1}
     # More than one chunk of the pipeline.
-    assert count_words(["a b"] * 10_000, "whitespace") == {"a": 10_000, "b": 10_000}
+    assert counts(["a b"] * 10_000) == {"a": 10_000, "b": 10_000}
 
 
 def test_a_batch_may_have_no_word_at_all():

@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fresh_python import loaded_after
-from runs import shared_run
+from fresh_python import ROOT, loaded_after
+from runs import shared_run, small_options
 
 import dsa_keras
 from dsa_keras.commands import streams
-from dsa_keras.commands.demo import _marked
 from dsa_keras.commands.main import COMMANDS
 from dsa_keras.errors import DataError
-from dsa_keras.training.run import Run
+from dsa_keras.manifest import Manifest
+from dsa_keras.runs import Run
 
 SENTENCES = ["the acting is superb", "dull", "", "the story is hardly convincing", "dull"]
 
@@ -58,7 +61,7 @@ def test_help_has_an_example(run, command):
 
 def test_help_loads_nothing_heavy():
     script = "from dsa_keras.commands.main import build_parser\nbuild_parser().format_help()"
-    assert loaded_after(script, ("tensorflow", "keras", "numpy", "matplotlib")) == []
+    assert loaded_after(script, ("tensorflow", "keras", "matplotlib")) == []
 
 
 def test_what_is_not_there_is_told_before_tensorflow_loads(single, tmp_path):
@@ -80,12 +83,25 @@ def test_what_is_not_there_is_told_before_tensorflow_loads(single, tmp_path):
 def test_a_command_loads_keras_without_what_it_would_not_use():
     script = (
         "from importlib.util import find_spec\n"
-        "from dsa_keras.commands.cli import load_tensorflow\n"
+        "from dsa_keras.command_line import load_tensorflow\n"
         "load_tensorflow()\n"
         "assert find_spec('sklearn')  # who wants it later can have it"
     )
     names = ("tensorflow", "keras", "sklearn", "matplotlib.pyplot")
     assert loaded_after(script, names) == ["tensorflow", "keras"]
+
+
+def test_another_backend_is_refused_in_one_line(single):
+    done = subprocess.run(
+        [sys.executable, "-m", "dsa_keras", "predict", str(single), "a film"],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "it runs on jax" in done.stderr
 
 
 def test_no_command_prints_help(run):
@@ -104,10 +120,23 @@ def test_evaluate_prints_writes_and_keeps_figures(run, copy, tmp_path):
     assert figures["split"] == "test"
     assert figures["examples"] == 30
     assert f"accuracy {figures['accuracy']:.4f} on 30 examples" in out
-    assert json.loads((copy / "evaluation-test.json").read_text()) == figures
+    kept = json.loads((copy / "evaluation-test.json").read_text())
+    assert kept.pop("weights")
+    assert kept == figures
+    assert Run(copy).evaluation("test")["accuracy"] == figures["accuracy"]
     code, out, _ = run("evaluate", copy, "--split", "dev", "--json", "-")
-    best = max(record["dev_accuracy"] for record in Run(copy).metrics())
+    best = Run(copy).best(Run(copy).config())["dev_accuracy"]
     assert json.loads(out)["accuracy"] == pytest.approx(best)
+
+
+def test_evaluate_takes_any_split_of_the_data(run, refused, copy):
+    code, out, error = run("evaluate", copy, "--split", "train")
+    assert code == 0, error
+    assert "train split\naccuracy" in out
+    assert "on 240 examples" in out
+    assert "the data has no all split. It has train, dev, test: choose with --split" in refused(
+        "evaluate", copy, "--split", "all"
+    )
 
 
 # Predict ------------------------------------------------------------------------------------------
@@ -170,7 +199,7 @@ def test_predict_pairs(run, refused, pair, tmp_path):
     file.write_text("a man sleeps\ta man is awake\nno tab here\n")
     output = tmp_path / "out.txt"
     error = refused("predict", pair, "--file", file, "--output", output)
-    assert "line 2: 1 sentences where this model needs two" in error
+    assert "pairs.tsv, line 2: 1 sentence where this model takes two" in error
     assert not output.exists()  # half a file is no file
     file.write_text("a man sleeps\ta man is awake\n")
     code, out, _ = run("predict", pair, "--file", file)
@@ -256,12 +285,13 @@ def drop_a_word(path):
 @pytest.mark.parametrize(
     ("file", "damage", "message"),
     [
-        ("config.json", truncate, "config.json: cannot be read"),
-        ("config.json", lambda path: path.write_text("{}"), "config.json: is not of format 1"),
-        ("best.npz", truncate, "best.npz: the file is damaged"),
-        ("best.npz", Path.unlink, "best.npz: the file is missing"),
-        ("vocabulary.txt", drop_a_word, "Restore the vocabulary that belongs to this run"),
-        ("vocabulary.txt", Path.unlink, "vocabulary.txt"),
+        ("config.json", truncate, "config.json: "),
+        ("config.json", lambda path: path.write_text("{}"), "config.json: "),
+        ("best.npz", truncate, "best.npz: "),
+        ("best.npz", Path.unlink, "best.npz: "),
+        ("vocabulary.txt", drop_a_word, "vocabulary.txt: "),
+        ("vocabulary.txt", Path.unlink, "vocabulary.txt: "),
+        ("manifest.json", Path.unlink, "manifest.json: the file is missing"),
     ],
 )
 def test_a_damaged_run_is_named(refused, copy, file, damage, message):
@@ -269,9 +299,40 @@ def test_a_damaged_run_is_named(refused, copy, file, damage, message):
     assert message in refused("predict", copy, "a film")
 
 
+@pytest.mark.parametrize(
+    ("file", "damage", "message"),
+    [
+        ("config.json", truncate, "config.json: cannot be read"),
+        ("config.json", lambda path: path.write_text("{}"), "config.json: is of format None"),
+        ("best.npz", truncate, "best.npz: the file is damaged"),
+        ("vocabulary.txt", drop_a_word, "Restore the vocabulary that belongs to this run"),
+    ],
+)
+def test_damage_that_a_manifest_vouches_for_is_named(refused, copy, file, damage, message):
+    damage(copy / file)
+    Manifest.of(copy, ignore=("logs/*",)).write({})
+    assert message in refused("predict", copy, "a film")
+
+
 def test_weights_of_another_model_are_refused(refused, copy, pair):
     shutil.copy(pair / "best.npz", copy / "best.npz")
+    Manifest.of(copy, ignore=("logs/*",)).write({})
     assert "best.npz: its weights are not those of the model" in refused("predict", copy, "a film")
+
+
+def test_a_name_in_a_run_folder_imports_nothing(refused, copy, tmp_path, monkeypatch):
+    (tmp_path / "of_a_stranger.py").write_text("raise SystemExit('it ran')")
+    monkeypatch.chdir(tmp_path)
+    values = json.loads((copy / "config.json").read_text())
+    for place in ("encoder", "objective"):
+        changed = json.loads(json.dumps(values))
+        changed["model"][place]["name"] = "of_a_stranger:Thing"
+        (copy / "config.json").write_text(json.dumps(changed))
+        Manifest.of(copy, ignore=("logs/*",)).write({})
+        assert f"unknown {place} 'of_a_stranger:Thing'" in refused("predict", copy, "a film")
+    (copy / "config.json").write_text(json.dumps({**values, "task": "of_a_stranger:Thing"}))
+    Manifest.of(copy, ignore=("logs/*",)).write({})
+    assert "its task is no name: 'of_a_stranger:Thing'" in refused("evaluate", copy)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +340,7 @@ def test_weights_of_another_model_are_refused(refused, copy, pair):
     [
         (("train", "sst2", "--data-dir", "nowhere"), "nowhere"),
         (("train", "snli"), "snli"),
-        (("train", "sst3"), "invalid choice: 'sst3'"),
+        (("train", "sst3"), "unknown data set 'sst3'. Did you mean"),
         (("trian", "sst2"), "invalid choice: 'trian'"),
         (("train",), "TASK"),
         (("encode", "RUN", "--file", "nowhere.txt", "--output", "v.npy"), "nowhere.txt"),
@@ -287,7 +348,11 @@ def test_weights_of_another_model_are_refused(refused, copy, pair):
         (("predict", "RUN", "a film", "--file", "EMPTY"), "Give one of them"),
         (("similar", "RUN", "a film", "--file", "."), "is a directory"),
         (("similar", "RUN", "a film", "--file", "EMPTY", "--top", "0"), "--top must be at least 1"),
-        (("evaluate", "RUN", "--split", "all"), "invalid choice: 'all'"),
+        (("predict", "RUN", "a film", "--import", "nowhere_at_all"), "No module named"),
+        (("predict", "RUN", "a film", "--import", ".relative"), ".relative: cannot be imported"),
+        (("train", "demo-sentiment", "--encoder", "nowhere_at_all:X"), "No module named"),
+        (("train", "demo-sentiment", "--encoder", "json:Nothing"), "there is no 'Nothing' in json"),
+        (("train", "demo-sentiment", "--encoder", "json:loads"), "it is no registered encoder"),
     ],
 )
 def test_mistakes_get_one_line(refused, single, tmp_path, monkeypatch, arguments, message):
@@ -316,14 +381,33 @@ def test_demo_trains_tests_and_explains(run, tmp_path):
     code, out, error = run("demo", "--run-dir", path, "--size", 150, "--epochs", 1)
     assert code == 0, error
     assert "test accuracy 0." in out
-    assert "which words decided (in brackets)" in out
+    assert "which words it attends to (the weight in brackets)" in out
     assert "tensorboard --logdir" in out
     assert "train file --file your.csv" in out
     assert "\033" not in out
     assert (path / "evaluation-test.json").exists()
 
 
-def test_demo_marks_words_by_their_share():
-    words, weights = ["a", "dull", "film"], np.array([0.1, 0.7, 0.2])
-    assert _marked(words, weights, colour=False) == "a [dull] film"
-    assert _marked(words, weights, colour=True) == "a \033[1;30;43mdull\033[0m film"
+@pytest.fixture
+def trained_runs(pair, tmp_path, run):
+    """Runs that are not the demo's: of another task, and of its own task."""
+    own = tmp_path / "own"
+    tiny = ("--size", 150, "--epochs", 1, "--encoder", "cnn", *small_options("cnn"))
+    code, _, error = run("train", "demo-sentiment", "--run-dir", own, *tiny)
+    assert code == 0, error
+    return [Path(shutil.copytree(pair, tmp_path / "pair")), own]
+
+
+def test_demo_replaces_its_own_runs_only(run, refused, trained_runs, tmp_path):
+    demo = ("--size", 150, "--epochs", 1)
+    for path in trained_runs:
+        before = {one.name: one.stat().st_mtime_ns for one in path.iterdir()}
+        assert "that demo did not make, so it is not removed" in refused(
+            "demo", "--run-dir", path, *demo
+        )
+        assert {one.name: one.stat().st_mtime_ns for one in path.iterdir()} == before
+    path = tmp_path / "demo"
+    for _ in range(2):
+        code, _, error = run("demo", "--run-dir", path, *demo)
+        assert code == 0, error
+    assert Run(path).config().made_by == "demo"

@@ -19,8 +19,8 @@ from dsa_keras.inspection.page import html_page
 from dsa_keras.inspection.shades import background, darkest, foreground
 from dsa_keras.inspection.terminal import color_depth, rendered
 from dsa_keras.inspection.trace import Trace
-from dsa_keras.sentence_model import Prediction
-from tests.runs import tiny_run
+from dsa_keras.objectives.classification import Prediction
+from tests.runs import shared_run, tiny_run
 
 HOSTILE = "<script>alert(1)</script>"
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
@@ -164,7 +164,7 @@ def test_explanations_are_the_models_own_weights(run):
     model = dsa_keras.load(run)
     texts = ["not a dull moment", "zzz film", ""]
     explanations = model.explain(texts)
-    assert [one.prediction for one in explanations] == model.predict(texts)
+    assert [one.answer for one in explanations] == model.predict(texts)
     weights = explanations[0].traces["sentence"].weights
     assert weights.shape == (3, 2, 4)
     np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
@@ -177,7 +177,7 @@ def test_explanations_are_the_models_own_weights(run):
 
 def test_half_characters_do_not_shift_words_against_weights(run):
     (one,) = dsa_keras.load(run).explain(["dull\ud800 film"])
-    assert one.traces["sentence"].words == ("dull?", "film")
+    assert one.traces["sentence"].words == ("dull\ufffd", "film")
     assert one.traces["sentence"].weights.shape[-1] == 2
 
 
@@ -186,7 +186,7 @@ def test_json_of_the_command_line(run, capsys):
     (value,) = json.loads(capsys.readouterr().out)
     model = dsa_keras.load(run)
     (one,) = model.explain(["not a dull moment"])
-    assert value["label"] == one.prediction.label
+    assert value["label"] == one.answer.label
     rows = value["sentences"]["sentence"]["attention"]
     assert [(row["attention"], row["iteration"]) for row in rows] == [
         (attention, iteration) for attention in (1, 2) for iteration in (1, 2, 3)
@@ -214,6 +214,20 @@ def test_pairs_show_both_sentences(pair_run, capsys):
     assert out.index("hypothesis") < out.index("rests")
     assert main(["explain", str(pair_run), "a man sleeps"]) == 2
     assert "takes pairs" in capsys.readouterr().err
+
+
+def test_one_text_has_one_explanation(run, pair_run):
+    model = dsa_keras.load(run)
+    one = model.explain("not a dull moment")
+    assert one.to_dict() == model.explain(["not a dull moment"])[0].to_dict()
+    one = dsa_keras.load(pair_run).explain(("a man sleeps", "a man rests"))
+    assert list(one.traces) == ["premise", "hypothesis"]
+
+
+def test_an_encoder_without_attention_is_refused(capsys):
+    path = shared_run(encoder="cnn")
+    assert main(["explain", str(path), "a film"]) == 2
+    assert "the encoder cnn has no attention to look at" in capsys.readouterr().err
 
 
 def test_too_many_texts_for_a_picture_are_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_parameters import some_slow
 
+import dsa_keras
 from dsa_keras.data import TOKENIZERS, tokenize
 from dsa_keras.errors import ConfigError, RunError
 from export.main import main
@@ -46,21 +48,28 @@ def python_tokenizer(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_onnx_answers_as_keras_does(name, tmp_path_factory):
-    from export.source import Source
+    from export import reference
 
-    source = Source.load(case(tmp_path_factory, name).run)
+    source = dsa_keras.load(case(tmp_path_factory, name).run)
     model = OnnxModel(onnx_of(tmp_path_factory, name))
     texts = case(tmp_path_factory, name).texts
-    expected = source.answers(texts)
-    got = model.probabilities(texts, batch_size=3)
-    np.testing.assert_allclose(got, expected["serving_default"]["probabilities"], atol=1e-5)
+    expected = reference.answers(source, texts)
+    output = source.objective.output
+    got = model.numbers(texts, batch_size=3)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, expected["serving_default"][output], atol=1e-5)
     first = [text if isinstance(text, str) else text[0] for text in texts]
     np.testing.assert_allclose(model.encode(first), expected["embed"]["vector"], atol=1e-5)
     answers = model.predict(texts)
+    assert model.predict([]) == []
+    assert model.encode([]).shape == (0, source.dimension)
+    if output == "number":
+        assert answers == [{"number": value} for value in model.numbers(texts).tolist()]
+        return
     labels = [answer["label"] for answer in answers]
     assert labels == expected["serving_default"]["label"].tolist()
-    assert list(answers[0]["probabilities"]) == list(source.config.class_names)
-    assert model.predict([]) == []
+    assert [list(answer) for answer in answers] == [["label", "probabilities"]] * len(texts)
+    assert list(answers[0]["probabilities"]) == list(source.objective.class_names)
 
 
 @pytest.mark.parametrize(("name", "loops"), [("single", 1), ("pair", 0)])
@@ -91,6 +100,110 @@ def test_the_files_beside_the_model_need_no_tensorflow(tmp_path_factory):
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert answers == OnnxModel(path).predict(["a good film", ""])
+
+
+def old_settings(settings):
+    """What `MODEL.json` of format 1 held, written before there was anything but classifiers."""
+    kept = ("task", "max_words", "quantized", "tokenizer")
+    return {
+        "format": 1,
+        "class_names": settings["answers"]["names"],
+        "is_pair": len(settings["inputs"]) == 2,
+        **{name: settings[name] for name in kept},
+    }
+
+
+@pytest.fixture
+def copied(tmp_path_factory, tmp_path):
+    """Copies an exported ONNX model; gives the path of the model."""
+
+    def copy(name):
+        path = onnx_of(tmp_path_factory, name)
+        shutil.copytree(path.parent, tmp_path / "onnx")
+        return tmp_path / "onnx" / path.name
+
+    return copy
+
+
+@pytest.mark.parametrize("name", ["single", "pair"])
+def test_files_of_older_exports_answer_as_before(name, tmp_path_factory, copied):
+    texts = case(tmp_path_factory, name).texts
+    first = [text if isinstance(text, str) else text[0] for text in texts]
+    path = copied(name)
+    expected = OnnxModel(path)
+    settings = path.with_suffix(".json")
+    settings.write_text(json.dumps(old_settings(json.loads(settings.read_text()))))
+    model = OnnxModel(path)
+    assert model.predict(texts) == expected.predict(texts)
+    np.testing.assert_array_equal(model.encode(first), expected.encode(first))
+
+
+def flip(path, place):
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".vocabulary.txt"])
+def test_a_flipped_bit_is_refused_in_one_line(suffix, copied, capsys):
+    path = copied("single")
+    OnnxModel(path)
+    flip(path.with_suffix(suffix), len(path.with_suffix(suffix).read_bytes()) // 2)
+    message = rf"single\{suffix.replace('.t', '[.]t')}: is not the file that was exported"
+    with pytest.raises(ValueError, match=message) as error:
+        OnnxModel(path)
+    assert "\n" not in str(error.value)
+    done = subprocess.run(
+        [sys.executable, "dsa_onnx.py", "single.onnx", "a film"],
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"{error.value}\n".replace(f"{path.parent}/", "")
+
+
+def test_files_that_were_renamed_together_still_belong_together(copied):
+    path = copied("single")
+    expected = OnnxModel(path).predict(["a good film"])
+    for suffix in (".onnx", ".json", ".vocabulary.txt"):
+        path.with_suffix(suffix).rename(path.parent / f"other{suffix}")
+    assert OnnxModel(path.parent / "other.onnx").predict(["a good film"]) == expected
+
+
+def test_the_runner_makes_answers_of_what_the_settings_say(copied):
+    """An objective that is added says how its answers are made; the runner needs no change."""
+    path = copied("single")
+    rows = OnnxModel(path).numbers(["a good film"]).tolist()
+    settings = json.loads(path.with_suffix(".json").read_text())
+    for answers, expected in (
+        ({"output": "probabilities"}, {"probabilities": rows[0]}),
+        (
+            {"output": "probabilities", "names": ["x", "y"]},
+            {"probabilities": {"x": rows[0][0], "y": rows[0][1]}},
+        ),
+        (
+            {"output": "probabilities", "names": ["x", "y"], "highest": "winner"},
+            {
+                "winner": "x" if rows[0][0] > rows[0][1] else "y",
+                "probabilities": {"x": rows[0][0], "y": rows[0][1]},
+            },
+        ),
+    ):
+        path.with_suffix(".json").write_text(json.dumps({**settings, "answers": answers}))
+        assert OnnxModel(path).predict(["a good film"]) == [expected]
+
+
+def test_the_runner_takes_pairs_from_a_shell(tmp_path_factory):
+    path = onnx_of(tmp_path_factory, "pair-number")
+    command = [sys.executable, "dsa_onnx.py", path.name]
+    texts = ["a man runs", "he moves", "x", "y"]
+    done = subprocess.run([*command, *texts], cwd=path.parent, capture_output=True, text=True)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert answers == OnnxModel(path).predict([("a man runs", "he moves"), ("x", "y")])
+    done = subprocess.run([*command, *texts[:3]], cwd=path.parent, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "a text of this model is 2 sentences: premise, hypothesis\n"
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -145,6 +258,14 @@ def test_quantization_is_measured(tmp_path_factory, tmp_path, capsys):
 
     kinds = {node.op_type for node in onnx.load(out).graph.node}
     assert kinds & {"MatMulInteger", "ConvInteger", "DynamicQuantizeLinear"}
+    assert np.isfinite(OnnxModel(out).numbers(["a good film"])).all()
+
+
+def test_quantization_of_a_regression_is_measured_by_its_figure(tmp_path_factory, tmp_path, capsys):
+    run = case(tmp_path_factory, "number").run
+    out = tmp_path / "small.onnx"
+    assert main(["onnx", str(run), "--out", str(out), "--quantize", "int8"]) == 0
+    assert "int8: dev spearman" in capsys.readouterr().out
 
 
 def test_a_model_that_differs_is_not_written(tmp_path_factory, tmp_path, monkeypatch):
@@ -162,6 +283,31 @@ def test_a_model_that_differs_is_not_written(tmp_path_factory, tmp_path, monkeyp
     assert not (tmp_path / "m").exists()
 
 
+def test_nan_counts_as_a_difference_wherever_it_stands():
+    from export.reference import difference
+
+    assert difference(np.array([np.nan, 1.0]), np.array([1.0, 1.0])) == np.inf
+    assert difference(np.zeros((2, 1)), np.zeros((2, 2))) == np.inf
+    assert difference(np.zeros((0, 2)), np.zeros((0, 2))) == 0
+    assert difference(np.array([0.5, 0.25]), np.array([0.5, 0.75])) == 0.5
+    # Above 1 it is a share of the largest.
+    assert difference(np.array([400.0, 1.0]), np.array([400.0, 3.0])) == 0.005
+
+
+def test_a_litert_model_that_says_nan_is_not_written(tmp_path_factory, tmp_path, monkeypatch):
+    from export import litert
+
+    run = litert._run
+
+    def broken(interpreter, inputs):
+        return {name: value * np.nan for name, value in run(interpreter, inputs).items()}
+
+    monkeypatch.setattr(litert, "_run", broken)
+    with pytest.raises(RunError, match="differs from Keras by inf"):
+        litert.export_litert(case(tmp_path_factory, "single").run, tmp_path / "model.tflite")
+    assert not (tmp_path / "model.tflite").exists()
+
+
 @pytest.mark.parametrize(("command", "suffix"), [("onnx", "onnx"), ("litert", "tflite")])
 def test_names_are_checked_before_anything_is_read(command, suffix, tmp_path, capsys):
     assert main([command, "no-run", "--out", "model.bin"]) == 2
@@ -173,7 +319,7 @@ def test_names_are_checked_before_anything_is_read(command, suffix, tmp_path, ca
     assert there.read_text() == "kept"
 
 
-@pytest.mark.parametrize("name", some_slow(CASES, {"pair"}))
+@pytest.mark.parametrize("name", some_slow(CASES, {"pair", "number"}))
 def test_litert_answers_as_keras_does(name, tmp_path_factory, tmp_path, capsys):
     run = case(tmp_path_factory, name).run
     out = tmp_path / "model.tflite"
@@ -184,12 +330,11 @@ def test_litert_answers_as_keras_does(name, tmp_path_factory, tmp_path, capsys):
 
 def test_a_litert_model_that_differs_is_not_written(tmp_path_factory, tmp_path, monkeypatch):
     from export import litert
-    from export.source import Source
 
     keras.utils.set_random_seed(2)  # every test starts from 1
     other = random_run(tmp_path / "other", **CASES["single"])
-    content = litert._converted(Source.load(other))
-    monkeypatch.setattr(litert, "_converted", lambda source: content)
+    content = litert._converted(dsa_keras.load(other), other)
+    monkeypatch.setattr(litert, "_converted", lambda model, run_dir: content)
     with pytest.raises(RunError, match="differs from Keras"):
         litert.export_litert(case(tmp_path_factory, "single").run, tmp_path / "model.tflite")
     assert not (tmp_path / "model.tflite").exists()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_parameters import some_slow
 
-from dsa_keras.config import ENCODERS
+import dsa_keras
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError, DataError, RunError
 from export.main import main
 from export.saved_model import export_saved_model
@@ -62,17 +66,14 @@ def ask(signatures, name, **inputs):
 
 
 def assert_same_answers(folder, run, texts):
-    from export.source import Source, parts_of
+    from export import reference
 
-    source = Source.load(run)
-    expected = source.answers(texts)
+    model = dsa_keras.load(run)
+    expected = reference.answers(model, texts)
     signatures = load(folder)
     assert set(signatures) == set(expected)
-    parts = parts_of(texts, source.is_pair)
-    ids = {
-        f"{name}_ids" if source.is_pair else "word_ids": source.padded(part)
-        for name, part in parts.items()
-    }
+    parts = model.inputs.columns(texts)
+    ids = dict(zip(model.inputs.ids, reference.padded_ids(model, texts), strict=True))
     first = {"text": next(iter(parts.values()))}
     for name, outputs in expected.items():
         inputs = {"embed": first, "tokens": ids}.get(name, parts)
@@ -91,10 +92,88 @@ def test_every_signature_answers_as_keras_does(either):
     assert_same_answers(either.version, either.run, either.texts)
 
 
+@pytest.mark.parametrize("name", ["single", "number"])
+def test_the_model_of_python_answers_alike(name, tmp_path_factory):
+    """The reference pads whole batches; `predict` and `encode` sort, and look words up once."""
+    from export import reference
+
+    one = case(tmp_path_factory, name)
+    model = dsa_keras.load(one.run)
+    np.testing.assert_allclose(
+        model.numbers(one.texts), reference.numbers(model, one.texts), atol=1e-5
+    )
+    expected = reference.answers(model, one.texts)["embed"]["vector"]
+    np.testing.assert_allclose(model.encode(one.texts), expected, atol=1e-5)
+
+
+NAMES = {
+    "single": {
+        "serving_default": ({"text"}, {"label": 1, "probabilities": 2, "class_names": 2}),
+        "embed": ({"text"}, {"vector": 2}),
+        "attention": ({"text"}, {"tokens": 2, "lengths": 1, "weights": 4}),
+        "tokens": (
+            {"word_ids"},
+            {"label": 1, "probabilities": 2, "class_names": 2, "vector": 2},
+        ),
+    },
+    "pair-number": {
+        "serving_default": ({"premise", "hypothesis"}, {"number": 1}),
+        "embed": ({"text"}, {"vector": 2}),
+        "attention": (
+            {"premise", "hypothesis"},
+            {
+                f"{part}_{name}": rank
+                for part in ("premise", "hypothesis")
+                for name, rank in {"tokens": 2, "lengths": 1, "weights": 4}.items()
+            },
+        ),
+        "tokens": (
+            {"premise_ids", "hypothesis_ids"},
+            {"number": 1, "premise_vector": 2, "hypothesis_vector": 2},
+        ),
+    },
+}
+TYPES = {"label": 7, "class_names": 7, "tokens": 7, "lengths": 3, "word_ids": 3}
+TYPES |= {"probabilities": 1, "number": 1, "vector": 1, "weights": 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_types_and_ranks_are_those_of_the_documentation(name, tmp_path_factory):
+    from export.audit import read_saved_model
+
+    found = read_saved_model(case(tmp_path_factory, name).version).signature_def
+    assert found.keys() - {"__saved_model_init_op"} == NAMES[name].keys()
+    for signature, (inputs, outputs) in NAMES[name].items():
+        assert found[signature].inputs.keys() == inputs
+        ranks = {key: len(one.tensor_shape.dim) for key, one in found[signature].outputs.items()}
+        assert ranks == outputs
+        for key, one in found[signature].outputs.items():
+            assert one.dtype == TYPES[key.rpartition("_")[2] if "class" not in key else key], key
+
+
+def test_a_number_is_in_the_unit_of_the_targets(tmp_path):
+    """Stars by the thousand: float32 has 7 digits of them, so a fixed 1e-5 would be refused."""
+    from export import reference
+    from export.litert import export_litert
+    from export.onnx_export import export_onnx
+    from export.verify import verify
+
+    run = random_run(tmp_path / "run", target="number", scale=5000.0)
+    path = export_saved_model(run, tmp_path / "model").path
+    numbers = ask(load(path), "serving_default", text=TEXTS)["number"]
+    assert np.abs(numbers).max() > 5000
+    model = dsa_keras.load(run)
+    np.testing.assert_allclose(numbers, reference.numbers(model, TEXTS), rtol=1e-5, atol=0.05)
+    written = export_onnx(run, tmp_path / "model.onnx")
+    assert written.difference <= 1e-5
+    assert export_litert(run, tmp_path / "model.tflite") <= 1e-5
+    assert verify(path, run_dir=run, onnx=written.path, serve=False).holds
+
+
 @pytest.mark.parametrize(
     "encoder",
     some_slow(
-        [name for name in ENCODERS if name != "dsa-single"],
+        [name for name in ENCODERS.names() if name != "dsa-single"],
         {"dsa-multiple", "bilstm", "bilstm-self-attention"},
     ),
 )
@@ -105,33 +184,58 @@ def test_every_encoder_is_exported(encoder, tmp_path):
     assert ("attention" in load(exported.path)) == (encoder not in ("bilstm", "cnn"))
 
 
-def test_batch_norm_is_folded_exactly(single):
-    from export.graph import Network
-    from export.source import Source
+def test_an_encoder_of_ones_own_that_neither_packs_nor_attends(mean_of_words, tmp_path, capsys):
+    from export.litert import export_litert
+    from export.onnx_export import export_onnx
 
-    source = Source.load(single.run)
-    network = Network(source.classifier, source.vectors)
+    run = random_run(tmp_path / "run", encoder="mean-of-words", embedding_dim=6)
+    exported = export_saved_model(run, tmp_path / "model")
+    assert set(load(exported.path)) == {"serving_default", "embed", "tokens"}
+    assert_same_answers(exported.path, run, TEXTS)
+    export_onnx(run, tmp_path / "model.onnx")
+    export_litert(run, tmp_path / "model.tflite")
+    arguments = [str(tmp_path / "model"), "--run", str(run)]
+    assert main(["verify", *arguments, "--onnx", str(tmp_path / "model.onnx")]) == 0
+    printed = capsys.readouterr().out
+    assert "all agree" in printed
+    assert "attention" not in printed
+    # A command imports nothing that it was not told to.
+    mean_of_words()
+    again = ["saved-model", str(run), "--out", str(tmp_path / "model")]
+    assert main(again) == 2
+    assert "unknown encoder 'mean-of-words'" in capsys.readouterr().err
+    assert main([*again, "--import", "mean_of_words"]) == 0
+    mean_of_words()
+    assert main(["verify", *arguments, "--no-serve", "--import", "mean_of_words"]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        main([*again, "--import", "no_such_module"])
+    error = capsys.readouterr().err
+    assert "no_such_module: cannot be imported" in error
+    assert error.count("\n") == 1
+
+
+def test_batch_norm_is_folded_exactly(single):
+    from export.graph import ServedNetwork
+
+    model = dsa_keras.load(single.run)
+    network = ServedNetwork(model.network)
     vectors = np.random.default_rng(0).normal(size=(50, network.units)).astype("float32")
-    logits = np.array(source.classifier.get_layer("head")(vectors, training=False), np.float64)
+    logits = np.array(model.network.head(vectors, training=False), np.float64)
     powers = np.exp(logits - logits.max(-1, keepdims=True))
     expected = powers / powers.sum(-1, keepdims=True)
     assert np.ptp(expected[:, 0]) > 0.1
-    np.testing.assert_allclose(network.probabilities(vectors).numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(network.numbers([vectors]).numpy(), expected, atol=1e-6)
 
 
 def test_only_what_answers_is_stored(single):
     import tensorflow as tf
 
-    from export.source import Source
-
     names = tf.train.list_variables(str(single.version / "variables" / "variables"))
     stored = sum(int(np.prod(shape)) for name, shape in names if "saved" in name)
-    classifier = Source.load(single.run).classifier
-    norms = [one for one in classifier.weights if "batch_norm" in one.path]
+    weights = dsa_keras.load(single.run).network.model.weights
+    norms = [one for one in weights if "batch_norm" in one.path]
     assert norms
-    assert stored == sum(
-        int(np.prod(one.shape)) for one in classifier.weights if "batch_norm" not in one.path
-    )
+    assert stored == sum(int(np.prod(one.shape)) for one in weights if "batch_norm" not in one.path)
 
 
 ODD_TEXTS = [
@@ -194,10 +298,8 @@ def test_ids_that_no_word_has_are_the_unknown_word(served):
 
 
 def test_padding_between_words_is_kept(single, served):
-    from export.source import Source
-
     ids = np.array([[2, 0, 0, 3, 0, 0], [2, 3, 4, 5, 6, 7]], np.int32)
-    expected = np.array(Source.load(single.run).encoder(ids, training=False))
+    expected = np.array(dsa_keras.load(single.run).network.encoder(ids, training=False))
     got = ask(served, "tokens", word_ids=ids)["vector"]
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
@@ -258,9 +360,10 @@ def test_the_audit_finds_what_tf_serving_refuses(kind, tmp_path):
 
 
 def test_the_manifest_accounts_for_every_file(either):
-    from export.manifest import read_manifest
+    from export.versions import version_manifest
 
-    manifest = read_manifest(either.version)
+    version_manifest(either.version).check_all()
+    manifest = json.loads((either.version / "assets.extra" / "manifest.json").read_text())
     files = {
         path.relative_to(either.version).as_posix()
         for path in either.version.rglob("*")
@@ -268,8 +371,16 @@ def test_the_manifest_accounts_for_every_file(either):
     }
     assert set(manifest["files"]) == files - {"assets.extra/manifest.json"}
     assert "fingerprint.pb" in files
-    assert manifest["run"]["model"]["encoder"] == "dsa-single"
-    assert manifest["metrics"]["dev_accuracy"] == 0.5
+    config = dsa_keras.load(either.run).config
+    assert manifest["run"]["model"]["encoder"]["name"] == "dsa-single"
+    assert manifest["run"] == json.loads(json.dumps(config.to_dict()))
+    assert manifest["metrics"][config.model.objective.dev_figure] == 0.5
+    assert manifest["name"] == either.version.parent.name
+    assert manifest["precision"] == "float32"
+    assert manifest["change"] is None
+    assert manifest["max_words"] == 10_000
+    lines = (either.version / "assets" / "vocabulary.txt").read_text().split("\n")
+    assert manifest["vocabulary_size"] == len(lines) - 1
     assert manifest["versions"]["tensorflow"]
     assert manifest["version"] == 1
 
@@ -277,17 +388,23 @@ def test_the_manifest_accounts_for_every_file(either):
 def test_a_changed_file_is_noticed(single, tmp_path):
     import shutil
 
-    from export.manifest import read_manifest
+    from export.versions import version_manifest
 
     copy = tmp_path / "1"
     shutil.copytree(single.version, copy)
+    manifest = version_manifest(copy)
+    manifest.check_all()
+    (copy / "assets" / "more.txt").write_text("more\n")
+    with pytest.raises(RunError, match=r"more\.txt: does not belong here"):
+        manifest.check_all()
+    (copy / "assets" / "more.txt").unlink()
     with (copy / "assets" / "vocabulary.txt").open("a") as file:
         file.write("more\n")
     with pytest.raises(RunError, match=r"vocabulary\.txt: is not the file"):
-        read_manifest(copy)
+        manifest.check_all()
     (copy / "assets" / "vocabulary.txt").unlink()
     with pytest.raises(RunError, match=r"vocabulary\.txt: is missing"):
-        read_manifest(copy)
+        manifest.check_all()
 
 
 def test_warm_up_requests_are_answered(either):
@@ -332,8 +449,8 @@ def test_a_killed_export_leaves_no_version(single, tmp_path):
     out = tmp_path / "model"
     code = (
         "import os, signal, sys\n"
-        "import export.manifest as manifest\n"
-        "manifest.checksums = lambda folder: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from dsa_keras.manifest import Manifest\n"
+        "Manifest.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from export.main import main\n"
         "main(['saved-model', sys.argv[1], '--out', sys.argv[2]])\n"
     )
@@ -360,6 +477,7 @@ def test_word_vectors_in_fewer_bits(single, tmp_path, precision, bytes_each, cap
     assert main(arguments) == 0
     assert f"{precision} word vectors: dev accuracy" in capsys.readouterr().out
     change = json.loads((out / "1" / "assets.extra" / "manifest.json").read_text())["change"]
+    assert change["figure"] == "accuracy"
     assert 0 < change["largest"] < 0.1
     assert change["examples"] > 0
     reader = tf.train.load_checkpoint(str(out / "1" / "variables" / "variables"))
@@ -373,12 +491,30 @@ def test_word_vectors_in_fewer_bits(single, tmp_path, precision, bytes_each, cap
     )
 
 
+def test_what_fewer_bits_cost_a_regression_is_its_monitored_figure(tmp_path_factory, tmp_path):
+    from export.quantization import Change
+
+    one = case(tmp_path_factory, "pair-number")
+    change = export_saved_model(one.run, tmp_path / "model", precision="int8").change
+    assert change.figure == "spearman"
+    assert "dev spearman" in str(change)
+    dev = dsa_keras.load(one.run).config.dataset()["dev"]
+    assert change.examples == len(dev) > 0
+    assert change.largest > 0
+    objective = dsa_keras.load(one.run).objective
+    same = Change.measured(objective, dev.targets, dev.targets, dev.targets)
+    assert (same.before, same.after, same.largest) == (1, 1, 0)
+    turned = Change.measured(objective, dev.targets, -dev.targets, dev.targets)
+    assert turned.after == pytest.approx(-1)
+    assert turned.largest == 2 * np.abs(dev.targets).max()
+    assert change.before != 0.5  # that of the dev split as it is, not the one of the records
+
+
 def test_more_words_than_were_trained_on(tmp_path):
     from dsa_keras.data import Vocabulary
-    from export.source import Source
 
     run = random_run(tmp_path / "run", files=True)
-    source = Source.load(run)
+    model = dsa_keras.load(run)
     Vocabulary(["good", "shiny", "unseen"]).save(tmp_path / "more.txt")
     row = " ".join(["0.5"] * 8)
     (tmp_path / "vectors.txt").write_text(f"shiny {row}\ngood {row}\n")
@@ -388,18 +524,15 @@ def test_more_words_than_were_trained_on(tmp_path):
         vocabulary=tmp_path / "more.txt",
         vectors=[tmp_path / "vectors.txt"],
     )
-    assert exported.words == len(source.vocabulary) + 2
+    assert exported.words == len(model.vocabulary) + 2
     assert "1 of 2 words found" in exported.report
     signatures = load(exported.path)
     vectors = ask(signatures, "embed", text=["shiny", "unseen", "nosuchword", "good"])["vector"]
     assert len({tuple(row) for row in vectors}) == 4
-    known = np.array(source.encoder(source.padded(["good"]), training=False))
-    np.testing.assert_allclose(vectors[3:], known, atol=1e-5)
+    np.testing.assert_allclose(vectors[3:], model.encode(["good"]), atol=1e-5)
     shiny = np.full((1, 8), 0.5, np.float32)
-    source.encoder.get_layer("embedding").vectors.assign(
-        np.repeat(shiny, len(source.vocabulary), 0)
-    )
-    expected = np.array(source.encoder(np.array([[2]]), training=False))
+    model.network.assign_vectors(np.repeat(shiny, len(model.vocabulary), 0))
+    expected = np.array(model.network.encoder(np.array([[2]]), training=False))
     np.testing.assert_allclose(vectors[:1], expected, atol=1e-5)
 
 
@@ -417,13 +550,107 @@ def test_words_are_added_to_fixed_vectors_from_files_only(single, tmp_path):
 
 
 def test_precision_needs_the_dev_split(tmp_path):
-    run = random_run(tmp_path / "run")
-    config = json.loads((run / "config.json").read_text())
-    config["task"], config["data"] = "file", {"data_dir": str(tmp_path / "gone"), "options": {}}
-    (run / "config.json").write_text(json.dumps(config))
-    with pytest.raises(DataError, match="Give its folder with --data-dir"):
-        export_saved_model(run, tmp_path / "model", precision="int8")
+    from dataclasses import replace
+
+    from dsa_keras.runs import Run
+
+    run = Run(random_run(tmp_path / "run"))
+    config = run.config()
+    for data, hint in (
+        ({"data_dir": str(tmp_path), "options": {"path": "gone.csv"}}, "Give its folder with"),
+        ({"data_dir": None, "options": None}, "made in Python. Leave out --precision"),
+    ):
+        run.save_config(replace(config, task="file", data=data))
+        with pytest.raises(DataError, match=hint):
+            export_saved_model(run.path, tmp_path / "model", precision="int8")
     assert not list((tmp_path / "model").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("command", "out"), [("saved-model", "new/model"), ("onnx", "m.onnx"), ("litert", "m.tflite")]
+)
+def test_a_folder_that_cannot_be_written_to_is_told_at_once(command, out, unwritable, capsys):
+    assert main([command, "no-run", "--out", str(unwritable / out)]) == 2
+    error = capsys.readouterr().err
+    assert f"no permission to write to the folder {unwritable}" in error
+    assert error.count("\n") == 1
+    assert "no-run" not in error
+
+
+def test_a_file_is_no_folder_to_write_to(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for command, out in (
+        ("saved-model", "file"),
+        ("saved-model", "file/m"),
+        ("onnx", "file/m.onnx"),
+    ):
+        assert main([command, "no-run", "--out", str(tmp_path / out)]) == 2
+        assert f"{tmp_path / 'file'}: is not a folder" in capsys.readouterr().err
+
+
+@pytest.fixture
+def unwritable():
+    """A folder that this process may not write to, though it can look into it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o555)
+        root = os.getuid() == 0
+        if root:  # who may write anywhere
+            os.setresuid(65534, 65534, 0)
+        try:
+            yield folder
+        finally:
+            if root:
+                os.setresuid(0, 0, 0)
+            folder.chmod(0o755)
+
+
+MEAN_OF_WORDS = """
+from dataclasses import dataclass
+
+import keras
+from keras import ops
+
+from dsa_keras.encoders import Encoder, register_encoder
+
+
+class Mean(keras.layers.Layer):
+    def call(self, inputs, mask=None):
+        flags = ops.expand_dims(ops.cast(mask, "float32"), -1)
+        return ops.sum(inputs * flags, axis=1) / ops.maximum(ops.sum(flags, axis=1), 1)
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+
+@register_encoder("mean-of-words")
+@dataclass(frozen=True)
+class MeanOfWords(Encoder):
+    packs = False
+    attends = False
+    units: int = 7
+
+    def layers(self):
+        return [Mean(name="mean"), keras.layers.Dense(self.units, name="dense")]
+
+    def encode(self, layers, words):
+        return layers["dense"](layers["mean"](words))
+"""
+
+
+@pytest.fixture
+def mean_of_words(tmp_path, monkeypatch):
+    """The module of an encoder that somebody else wrote; gives what forgets it."""
+    (tmp_path / "mean_of_words.py").write_text(MEAN_OF_WORDS)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def forget():
+        ENCODERS._found.pop("mean-of-words", None)
+        sys.modules.pop("mean_of_words", None)
+
+    importlib.import_module("mean_of_words")
+    yield forget
+    forget()
 
 
 def test_int8_rows_have_a_scale_of_their_own():

@@ -9,12 +9,13 @@ from exported import CASES, case, random_run
 from fresh_python import loaded_after
 from slow_parameters import some_slow
 
-from dsa_keras.errors import DataError
+from dsa_keras.errors import DataError, RunError
+from dsa_keras.inputs import PAIR, SENTENCE
 from export.main import main
 from export.verify import Difference, Report, _distance, read_texts, verify, version_folder
 
 
-@pytest.mark.parametrize("name", some_slow(CASES, {"pair"}))
+@pytest.mark.parametrize("name", some_slow(CASES, {"pair", "number"}))
 def test_all_ways_agree(name, tmp_path_factory, tmp_path, capsys):
     from export.onnx_export import export_onnx
 
@@ -77,7 +78,7 @@ def test_mistakes_are_said_in_one_line(tmp_path_factory, tmp_path, capsys):
     assert main(["verify", folder, "--onnx", "gone.onnx", "--no-serve"]) == 2
     assert "gone.onnx: no such file" in capsys.readouterr().err
     assert main(["verify", folder, "--file", "gone.txt"]) == 2
-    assert "gone.txt: cannot be read" in capsys.readouterr().err
+    assert "gone.txt: no such file" in capsys.readouterr().err
 
 
 def test_commands_tell_mistakes_before_tensorflow_loads(tmp_path):
@@ -105,13 +106,86 @@ def test_the_newest_version_is_by_number(tmp_path):
 def test_pairs_are_read_with_a_tab(tmp_path):
     file = tmp_path / "pairs.tsv"
     file.write_text("a man\ta woman\nno tab\n")
-    with pytest.raises(DataError, match="line 2: is not a pair"):
-        read_texts(file, is_pair=True)
-    assert read_texts(file, is_pair=False) == ["a man\ta woman", "no tab"]
+    with pytest.raises(DataError, match="line 2: 1 sentence where this model takes two"):
+        read_texts(file, PAIR)
+    assert read_texts(file, SENTENCE) == ["a man\ta woman", "no tab"]
+    file.write_text("a man\ta woman\n\tb\n")
+    assert read_texts(file, PAIR) == [("a man", "a woman"), ("", "b")]
+
+
+def test_only_line_ends_end_a_line(tmp_path):
+    """As `predict --file`: str.splitlines ends lines at ten characters."""
+    file = tmp_path / "texts.txt"
+    odd = "a\u2028b\x85c\x0bd\x0ce\x1cf\x1dg\x1eh\u2029i\rj"
+    file.write_bytes(f"\ufeff{odd}\r\n\n last".encode())
+    assert read_texts(file, SENTENCE) == [odd, "", " last"]
+    file.write_bytes(b"good\ncaf\xe9\n")
+    with pytest.raises(DataError, match="line 2: the line is not UTF-8"):
+        read_texts(file, SENTENCE)
+    file.write_bytes(b"")
+    with pytest.raises(DataError, match="the file is empty"):
+        read_texts(file, SENTENCE)
+
+
+def test_a_version_that_says_nothing_of_its_run_is_refused(tmp_path_factory, tmp_path):
+    import shutil
+
+    from export.versions import MANIFEST, new_manifest
+
+    folder = tmp_path / "1"
+    shutil.copytree(case(tmp_path_factory, "single").version, folder)
+    (folder / MANIFEST).unlink()
+    with pytest.raises(RunError, match=r"manifest\.json: is missing"):
+        verify(folder, serve=False)
+    new_manifest(folder).write({"precision": "float32"})
+    with pytest.raises(RunError, match="does not say 'run'"):
+        verify(folder, serve=False)
+    new_manifest(folder).write({"precision": "float32", "run": {"format": 99}})
+    with pytest.raises(
+        RunError, match=r"manifest\.json: the run it tells of cannot be: is of form"
+    ):
+        verify(folder, serve=False)
+
+
+def test_an_onnx_file_of_another_kind_is_refused(tmp_path_factory, tmp_path, capsys):
+    from export.onnx_export import export_onnx
+
+    export_onnx(case(tmp_path_factory, "number").run, tmp_path / "m.onnx")
+    folder = str(case(tmp_path_factory, "single").version)
+    arguments = ["verify", folder, "--no-serve", "--onnx", str(tmp_path / "m.onnx")]
+    assert main(arguments) == 2
+    assert "does not say what the SavedModel says" in capsys.readouterr().err
+    (tmp_path / "m.vocabulary.txt").write_text("<pad>\n<unk>\nother\n")
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "m.vocabulary.txt: is not the file that was exported" in error
+    assert error.count("\n") == 1
+
+
+def test_words_that_were_added_are_looked_up_in_what_is_served(tmp_path):
+    """The ids that `verify` sends to `tokens` are those of the exported vocabulary."""
+    from dsa_keras.data import Vocabulary
+    from export.saved_model import export_saved_model
+
+    run = random_run(tmp_path / "run", files=True)
+    Vocabulary(["shiny"]).save(tmp_path / "more.txt")
+    (tmp_path / "vectors.txt").write_text(f"shiny {' '.join(['0.5'] * 8)}\n")
+    added = {"vocabulary": tmp_path / "more.txt", "vectors": [tmp_path / "vectors.txt"]}
+    exported = export_saved_model(run, tmp_path / "model", **added)
+    (tmp_path / "texts.txt").write_text("shiny good\n")
+    report = verify(exported.path, run_dir=run, file=tmp_path / "texts.txt", serve=False)
+    off = {(*one.ways, one.signature): one for one in report.differences}
+    assert report.holds
+    # To Keras the word is an unknown one. So it is shown, not judged, and in both signatures alike.
+    of_text, of_ids = (off["keras", "tensorflow", name] for name in ("embed", "tokens"))
+    assert of_text.largest > 1e-3
+    assert of_ids.largest == pytest.approx(of_text.largest)
+    assert not of_text.judged
 
 
 def test_what_counts_as_a_difference():
-    assert _distance(np.array([1.0, 2.0]), np.array([1.0, 2.5])) == 0.5
+    assert _distance(np.array([0.1, 0.25]), np.array([0.1, 0.75])) == 0.5
+    assert _distance(np.array([1.0, 2.0]), np.array([1.0, 2.5])) == 0.2  # 0.5 of 2.5
     assert _distance(np.array([1.0]), np.array([np.nan])) == np.inf
     assert _distance(np.zeros((2, 1)), np.zeros((2, 2))) == np.inf
     assert _distance(np.array(["a"], object), np.array(["b"], object)) == np.inf

@@ -64,7 +64,7 @@ def test_candidates_over_the_budget_are_neither_trained_nor_failures(tuner, tmp_
     free = Driven(tmp_path / "free", settings(tuner="grid", trials=30))
     free.run(by_units)
     sizes = {
-        one["units"]: free.model.count_parameters(free.model.candidate(one).model)
+        one["units"]: free.model.count_parameters(free.model.candidate(one).recipe.model)
         for one in free.values()
     }
     assert sizes[4] < sizes[6] < sizes[8]

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from dsa_keras.config import ModelConfig, TrainingConfig
-from dsa_keras.training.run import Run
-from tests.tuning_helpers import extra_spaces, settings
+from dsa_keras.inputs import PAIR
+from dsa_keras.runs import Run
+from tests.tuning_helpers import error_objective, extra_spaces, settings
 from tuning.importance import explained, importances
 from tuning.records import COMPLETED, INVALID, CandidateRecord, Outcome, TrialFolder
-from tuning.results import read_results, winner_command
+from tuning.results import Results, Trained, read_results, winner_command
 from tuning.settings import SearchFolder, Settings
 
 pytestmark = pytest.mark.filterwarnings(
@@ -59,12 +60,12 @@ def test_a_failed_trial_is_recorded_and_the_search_goes_on(fragile):
     assert [trial.outcome().status for trial in trials] == [COMPLETED, "FAILED", COMPLETED]
     assert "the loss became" in trials[1].outcome().reason
     for trial in trials[::2]:
-        epochs = Run(trial.run).metrics()
-        assert trial.outcome().dev_accuracy == max(epoch["dev_accuracy"] for epoch in epochs)
+        epochs = trial.run.metrics()
+        assert trial.outcome().figure == max(epoch["dev_accuracy"] for epoch in epochs)
         assert trial.outcome().epochs == len(epochs) == 2
         record = trial.candidate()
-        config = Run(trial.run).config()
-        assert config.model.replace(vocabulary_size=2) == ModelConfig.from_dict(record.model)
+        config = trial.run.config()
+        assert config.model == ModelConfig.from_dict(record.model)
         assert config.training == TrainingConfig.from_dict(record.training)
 
 
@@ -80,8 +81,10 @@ def test_a_finished_search_does_nothing_again(fragile, capsys):
 
 def test_runs_of_a_search_share_their_vectors(fragile):
     shared = fragile.path / "vectors.npy"
-    assert shared.samefile(_trial(fragile, 0).run / "vectors.npy")
-    assert shared.samefile(_trial(fragile, 2).run / "vectors.npy")
+    for number in (0, 2):
+        run = _trial(fragile, number).run
+        assert shared.samefile(run.vectors_file)
+        run.manifest.check_all(ignore=["logs/*"])
 
 
 def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_path, monkeypatch):
@@ -101,7 +104,9 @@ def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_
     monkeypatch.chdir(tmp_path)
     assert train_main(shlex.split(line)[3:]) == 0
     again = Run(tmp_path / "runs" / "demo-sentiment-best")
-    assert [one["dev_accuracy"] for one in again.metrics()] == list(best.accuracies)
+    assert [one["dev_accuracy"] for one in again.metrics()] == [
+        one["dev_accuracy"] for one in best.epochs
+    ]
     assert again.config().training == TrainingConfig.from_dict(best.record.training)
 
 
@@ -122,7 +127,7 @@ def test_a_trial_cut_by_the_clock_goes_on_from_its_last_epoch(tmp_path, capsys):
         return clock.is_up()
 
     oracle = build_oracle(of, task.hypermodel, folder, clock)
-    progress = Progress(folder, clock, 1, 3, alone=True)
+    progress = Progress(folder, of.goal, clock, 1, 3, alone=True)
     tuner = SearchTuner(folder, of, task, oracle, a_minute_after_the_first_epoch, progress)
     tuner.search()
     trial = _trial(folder, 0)
@@ -148,10 +153,12 @@ def test_hyperband_goes_on_with_the_run_it_promotes(tmp_path):
     folder = _search(tmp_path / "s", tuner="hyperband", epochs=3, trials=4)
     promoted = _trial(folder, 3)
     past = TrialFolder(folder.trials_dir / promoted.candidate().continues)
-    firsts = [_trial(folder, number).outcome().dev_accuracy for number in range(3)]
-    assert past.outcome().dev_accuracy == max(firsts)
+    firsts = [_trial(folder, number).outcome().figure for number in range(3)]
+    assert past.outcome().figure == max(firsts)
     assert promoted.epochs()[0] == past.epochs()[0]
     assert (len(past.epochs()), len(promoted.epochs())) == (1, 3)
+    for trial in (past, promoted):
+        trial.run.manifest.check_all(ignore=["logs/*"])
     assert promoted.outcome().seconds == pytest.approx(
         sum(epoch["seconds"] for epoch in promoted.epochs()[1:])
     )
@@ -174,7 +181,59 @@ def test_pairs_and_a_process_that_keeps_dying(tmp_path):
     search_alone(folder, of)
     assert trial.outcome().reason == "the process died 3 times in epoch 1, out of memory?"
     assert _trial(folder, 1).outcome().status == COMPLETED
-    assert Run(_trial(folder, 1).run).config().is_pair
+    assert _trial(folder, 1).run.config().model.inputs == PAIR
+
+
+_OWN_ENCODER = """
+from dataclasses import dataclass
+
+import keras
+
+from dsa_keras.encoders import Encoder, register_encoder
+
+
+@register_encoder("mean-of-words")
+@dataclass(frozen=True)
+class MeanOfWords(Encoder):
+    packs = False
+
+    def layers(self):
+        return [keras.layers.GlobalAveragePooling1D(name="mean")]
+
+    def encode(self, layers, words):
+        return layers["mean"](words)
+"""
+
+
+def test_a_search_for_numbers_with_an_encoder_of_ones_own(tmp_path, monkeypatch, capsys):
+    from dsa_keras.encoders import ENCODERS
+    from tuning.commands import main
+
+    (tmp_path / "my_encoder.py").write_text(_OWN_ENCODER)
+    rows = [f"{'good ' * (number % 5)}bad,{number % 5}" for number in range(60)]
+    (tmp_path / "stars.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["search", "file", "--file", "stars.csv", "--target", "number", "--dir", "s"]
+    words += ["--import", "my_encoder", "--encoder", "mean-of-words", "--space", "small"]
+    words += ["--tuner", "random", "--trials", "2", "--epochs", "1", "--embedding-dim", "8"]
+    try:
+        assert main(words) == 0
+        assert "2 trials finished: 2 trials are done; best so far" in capsys.readouterr().out
+        assert main(["report", "s"]) == 0
+        text = capsys.readouterr().out
+        assert "| trial | dev spearman | best epoch |" in text
+        command = "python -m dsa_keras train file --import my_encoder --file stars.csv --target"
+        assert command in text
+        record = _trial(SearchFolder("s"), 0).candidate()
+        searched = ["embedding_dropout", "head_dropout", "learning_rate", "initial_scale"]
+        assert list(record.searched) == searched
+        assert _trial(SearchFolder("s"), 0).run.config().model.encoder.name == "mean-of-words"
+    finally:
+        ENCODERS._found.pop("mean-of-words", None)
+    # Nothing imports a module because a file names it.
+    assert main(["report", "s"]) == 2
+    assert "unknown encoder 'mean-of-words'" in capsys.readouterr().err
 
 
 def test_importance_by_hand():
@@ -250,9 +309,12 @@ def written(tmp_path):
         files.save_outcome(
             Outcome(COMPLETED, None, accuracies[best], best + 1, len(accuracies), 60.0)
         )
-        files.run.mkdir()
-        lines = [json.dumps({"dev_accuracy": accuracy}) for accuracy in accuracies]
-        (files.run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+        files.run.path.mkdir()
+        lines = [
+            json.dumps({"epoch": epoch, "dev_accuracy": accuracy})
+            for epoch, accuracy in enumerate(accuracies, 1)
+        ]
+        files.run.metrics_file.write_text("\n".join(lines) + "\n")
     return folder
 
 
@@ -261,13 +323,13 @@ def test_results_by_hand(written):
     assert [one.record.trial for one in results.trained] == ["0003", "0002", "0000"]
     assert results.infeasible == 1
     assert results.same_epochs == 1
-    assert [one.accuracy_within(1) for one in results.trained] == [0.74, 0.71, 0.70]
+    assert [one.figure_within(1) for one in results.trained] == [0.74, 0.71, 0.70]
     assert [one.is_paper for one in results.trained] == [False, False, True]
     # 0000 is larger and worse than 0003, so it is not on the front.
     assert [one.record.trial for one in results.front()] == ["0002", "0003"]
 
 
-def test_report_text_and_golden_config(written, tmp_path):
+def test_report_text_and_config(written, tmp_path):
     from tuning.report import write_report
 
     text = write_report(written, tmp_path / "out", top=2)
@@ -279,7 +341,112 @@ def test_report_text_and_golden_config(written, tmp_path):
         in text
     )
     assert "1 over the budget of 1,400,000 parameters and not trained" in text
-    assert (tmp_path / "out" / "best.json").read_text() == GOLDEN.read_text()
+    best = written.settings().base("dsa-single").replace(units=300)
+    assert json.loads((tmp_path / "out" / "best.json").read_text()) == best.hyper_parameters()
+
+
+def _recipe_of(config):
+    """The recipe of SST-2 with `--config` as `train` makes it."""
+    from dsa_keras.command_line import Parser
+    from dsa_keras.options import (
+        add_data_options,
+        add_encoder_option,
+        add_hyper_parameters,
+        chosen_recipe,
+    )
+
+    parser = Parser()
+    for add in (add_encoder_option, add_data_options, add_hyper_parameters):
+        add(parser)
+    args = parser.parse_args(["--config", str(config), "--vectors", "glove.zip"])
+    return chosen_recipe(args, "sst2")
+
+
+def test_configs_of_the_winner_are_read_those_of_older_versions_too(written, tmp_path):
+    from tuning.report import write_report
+
+    write_report(written, tmp_path / "out", top=2)
+    expected = written.settings().base("dsa-single").replace(units=300)
+    assert _recipe_of(tmp_path / "out" / "best.json") == expected
+    assert _recipe_of(GOLDEN) == expected
+
+
+def test_trials_of_an_older_version_are_read(written):
+    """Their model is flat, and their figure an accuracy."""
+    old = json.loads(GOLDEN.read_text())
+    before = read_results(written).trained
+    for files in (_trial(written, number) for number in range(4)):
+        candidate = json.loads(files.candidate_file.read_text())
+        units = candidate["searched"]["units"]
+        flat = {**old["model"], "units": units, "vocabulary_size": 2, "num_classes": 2}
+        candidate["model"] = flat
+        files.candidate_file.write_text(json.dumps(candidate))
+        outcome = json.loads(files.outcome_file.read_text())
+        outcome["dev_accuracy"] = outcome.pop("figure")
+        files.outcome_file.write_text(json.dumps(outcome))
+    after = read_results(written).trained
+    assert [one.outcome for one in after] == [one.outcome for one in before]
+    assert [one.is_paper for one in after] == [one.is_paper for one in before]
+    for one, other in zip(after, before, strict=True):
+        assert one.record.hyper_parameters() == other.record.hyper_parameters()
+
+
+@pytest.fixture
+def error_data():
+    """Options of the data for which less of the monitored figure is better."""
+    with error_objective():
+        yield {"path": "a.csv", "target": "error"}
+
+
+@pytest.fixture
+def errors(error_data):
+    """Three candidates scored by an error."""
+    of = Settings("file", data_options=error_data, epochs=2)
+    goal = of.goal
+    recipe = of.base("dsa-single").hyper_parameters()
+    found = []
+    for number, (units, size, figures) in enumerate(
+        [(300, 900, [0.5, 0.6]), (150, 600, [0.9, 0.7]), (600, 1200, [0.8, 0.75])]
+    ):
+        epochs = [{"epoch": n, "dev_mae": one} for n, one in enumerate(figures, 1)]
+        record = CandidateRecord(f"{number:04d}", {}, {"units": units}, recipe, {}, size)
+        outcome = Outcome(COMPLETED, None, min(figures), 1, 2, 60.0)
+        found.append(Trained(record, outcome, tuple(epochs), goal, is_paper=units == 600))
+    return Results(of, tuple(found), (), 0, ())
+
+
+def test_less_of_an_error_is_better(errors, tmp_path):
+    from tuning.pictures import parallel_coordinates, pareto
+    from tuning.report import report_text
+
+    assert [one.figure_within(2) for one in errors.trained] == [0.5, 0.7, 0.75]
+    assert [one.record.trial for one in errors.front()] == ["0001", "0000"]
+    text = report_text(errors, tmp_path, 60.0, top=3)
+    assert "| trial | dev mae | best epoch |" in text
+    assert "compared within these, it has place 3 with 0.7500" in text
+    assert "accurac" not in text
+    lines = parallel_coordinates(errors).axes[0].lines
+    # The best one is drawn with the thick line, and is the one with the least error.
+    thick = [line for line in lines if line.get_linewidth() > 2]
+    assert [line.get_ydata()[-1] for line in thick] == [0.0]
+    assert pareto(errors).axes[0].get_title() == "Mae against size, file"
+
+
+def test_an_oracle_minimises_what_should_be_little(error_data, tmp_path):
+    from tests.tuning_helpers import Driven
+
+    of = settings(task="file", data_options=error_data, tuner="hyperband", epochs=3)
+    driven = Driven(tmp_path / "s", of)
+    driven.run(lambda values: values["units"])
+    assert driven.oracle.objective.name == "dev_mae"
+    scores = {key: trial.score for key, trial in driven.oracle.trials.items()}
+    firsts = {key: scores[key] for key in ("0000", "0001", "0002")}
+    promoted = driven.oracle.trials["0003"].hyperparameters.values["tuner/trial_id"]
+    assert firsts[promoted] == min(firsts.values())
+    assert min(firsts.values()) < max(firsts.values())
+    (driven.folder.tuner_dir / "trial_0001" / "trial.json").write_text("")
+    again = Driven(tmp_path / "s", of)
+    assert again.oracle.trials["0001"].metrics.get_direction("dev_mae") == "min"
 
 
 def test_winner_command_names_the_data_as_the_search_did(written):
@@ -290,6 +457,8 @@ def test_winner_command_names_the_data_as_the_search_did(written):
     )
     of = Settings("file", data_options={"path": "a.csv", "text_column": "t", "fractions": [1, 2]})
     assert "--file a.csv --text-column t --fractions 1 2" in winner_command(of, Path("b"))
+    own = Settings("sst2", imports=("my_package.encoder",))
+    assert "train sst2 --import my_package.encoder --config" in winner_command(own, Path("b"))
 
 
 def test_board_holds_hyper_parameters_scores_and_pictures(written, tmp_path):

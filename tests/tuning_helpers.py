@@ -7,20 +7,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dsa_keras.config import ModelConfig
+from dsa_keras.objectives import OBJECTIVES, register_objective
+from dsa_keras.objectives.regression import Regression
 from tests.runs import SMALL
 from tuning.settings import SearchFolder, Settings
-from tuning.spaces import SPACES, Row, row
+from tuning.spaces import SPACES, Space, row
 
-TINY: tuple[Row, ...] = (
-    row("units", (8, 4, 6)),
-    row("num_iterations", (2, 1)),
-    row("optimizer", ("adam", "adadelta")),
-    row("learning_rate", (0.01, 0.001), optimizer="adam"),
-    row("learning_rate", (1.0, 0.5, 0.1), optimizer="adadelta"),
+TINY = Space(
+    (
+        row("units", (8, 4, 6)),
+        row("num_iterations", (2, 1)),
+        row("optimizer", ("adam", "adadelta")),
+        row("learning_rate", (0.01, 0.001), optimizer="adam"),
+        row("learning_rate", (1.0, 0.5, 0.1), optimizer="adadelta"),
+    )
 )
 """3 * 2 * (2 + 3) = 30 candidates."""
 
-FRAGILE: tuple[Row, ...] = (row("units", (8, 4)), row("learning_rate", (0.01, 1e30)))
+FRAGILE = Space((row("units", (8, 4)), row("learning_rate", (0.01, 1e30))))
 """With half of these the loss is not a number before the first epoch ends."""
 
 EXTRA = {"tiny": TINY, "fragile": FRAGILE}
@@ -37,18 +42,47 @@ def extra_spaces() -> Iterator[None]:
             del SPACES[name]
 
 
+@contextlib.contextmanager
+def error_objective() -> Iterator[type[Regression]]:
+    """An objective that monitors an error, of which less is better: `--target error`."""
+
+    @register_objective("error")
+    class Error(Regression):
+        target_kind = "error"
+        monitor = "mae"
+        higher_is_better = False
+
+    try:
+        yield Error
+    finally:
+        del OBJECTIVES._found["error"]
+
+
 def settings(**changes: Any) -> Settings:
-    fixed = {name: value for name, value in SMALL.items() if name != "units"}
+    known = {*ModelConfig().choosable()} - {"units"}
+    fixed = {name: value for name, value in SMALL.items() if name in known}
     fixed |= {"kernel_sizes": [3], "batch_size": 64, "early_stopping": 0}
     fixed |= changes.pop("fixed", {})
     values = {"task": "demo-sentiment", "data_options": {"size": 300}, "space": "tiny"}
     return Settings(**{**values, "fixed": fixed, "epochs": 2, "tuner": "random", **changes})
 
 
-def hypermodel(of: Settings) -> Any:
-    from tuning.candidates import ClassifierHyperModel
+def hypermodel(of: Settings, size: int = 50, dimension: int = 8) -> Any:
+    """A HyperModel without data: a vocabulary of that size, vectors of that dimension."""
+    import numpy as np
 
-    return ClassifierHyperModel(of, num_classes=2, vocabulary_size=50, embedding_dim=8)
+    from dsa_keras.data.vocabulary import Vocabulary
+    from dsa_keras.datasets import Dataset, Split
+    from dsa_keras.training.task_data import TaskData
+    from tuning.candidates import NetworkHyperModel
+
+    model = of.base(of.encoders[0]).model
+    text = ("a", "b") if model.inputs.is_pair else "a"
+    split = Split([text], np.zeros(1, int))
+    dataset = Dataset(of.task, {"train": split}, model.objective)
+    vocabulary = Vocabulary([f"w{number}" for number in range(size - 2)])
+    matrix = np.zeros((size, dimension), np.float32)
+    return NetworkHyperModel(of, dataset, TaskData(vocabulary, matrix, {}, {}))
 
 
 class Driven:
@@ -81,16 +115,16 @@ class Driven:
             self.end(trial, score(dict(trial.hyperparameters.values)))
         return done
 
-    def end(self, trial: Any, accuracy: float | None) -> None:
+    def end(self, trial: Any, figure: float | None) -> None:
         from tuning.records import COMPLETED, FAILED, Outcome, TrialFolder
 
         files = TrialFolder(self.folder.trials_dir / trial.trial_id)
-        if accuracy is None:
+        if figure is None:
             files.save_outcome(Outcome(FAILED, "it was asked to"))
             trial.status = FAILED
         else:
-            files.save_outcome(Outcome(COMPLETED, None, accuracy, 1, 1, 1.0))
-            self.oracle.update_trial(trial.trial_id, {"dev_accuracy": accuracy})
+            files.save_outcome(Outcome(COMPLETED, None, figure, 1, 1, 1.0))
+            self.oracle.update_trial(trial.trial_id, {self.oracle.objective.name: figure})
             trial.status = COMPLETED
         self.oracle.end_trial(trial)
 

@@ -12,11 +12,9 @@ import tensorflow as tf
 from matplotlib.figure import Figure
 from tensorboard.plugins.hparams import api as hparams
 
-from dsa_keras.training.figures import figure_image
+from dsa_keras.pictures import figure_image
 from tuning.importance import label
 from tuning.results import Results
-
-METRIC = "dev_accuracy"
 
 
 def write_board(folder: Path, results: Results, pictures: Mapping[str, Figure]) -> None:
@@ -33,7 +31,8 @@ def write_board(folder: Path, results: Results, pictures: Mapping[str, Figure]) 
         hparams.HParam(name, _domain([one.record.searched.get(name) for one in results.trained]))
         for name in names
     ]
-    metrics = [hparams.Metric(METRIC, display_name="dev accuracy"), hparams.Metric("parameters")]
+    goal = results.settings.goal
+    metrics = [hparams.Metric(goal.key, display_name=goal.title), hparams.Metric("parameters")]
     with _writer(folder) as writer, writer.as_default(step=0):
         hparams.hparams_config(hparams=domains, metrics=metrics)
         for name, figure in pictures.items():
@@ -43,9 +42,9 @@ def write_board(folder: Path, results: Results, pictures: Mapping[str, Figure]) 
         with _writer(folder / one.record.trial) as writer, writer.as_default():
             hparams.hparams(searched, trial_id=one.record.trial)
             # HParams shows the last value of a metric: the best so far, not that of the epoch.
-            for epoch in range(1, len(one.accuracies) + 1):
-                tf.summary.scalar(METRIC, one.accuracy_within(epoch), step=epoch)
-            tf.summary.scalar("parameters", one.record.parameters, step=len(one.accuracies))
+            for epoch in range(1, len(one.epochs) + 1):
+                tf.summary.scalar(goal.key, one.figure_within(epoch), step=epoch)
+            tf.summary.scalar("parameters", one.record.parameters, step=len(one.epochs))
 
 
 def _writer(folder: Path) -> Any:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dsa_keras.commands.cli import (
-    Parser,
-    add_hyper_parameters,
-    example,
-    given_hyper_parameters,
-    load_tensorflow,
-    run_command,
-)
-from dsa_keras.commands.train import TASKS, add_data_options
-from dsa_keras.commands.train_settings import data_options
-from dsa_keras.config import ENCODERS
+from dsa_keras.command_line import Parser, example, load_tensorflow, reported, run_command
+from dsa_keras.datasets import DATASETS
 from dsa_keras.errors import ConfigError
+from dsa_keras.options import (
+    add_data_options,
+    add_encoder_option,
+    add_hyper_parameters,
+    add_import_option,
+    add_task,
+    data_options,
+    given_hyper_parameters,
+    import_named,
+    import_words,
+)
 from tuning.settings import TUNERS, SearchFolder, Settings
 from tuning.spaces import SPACES
 
@@ -81,6 +84,7 @@ def build_parser() -> Parser:
     worker.add_argument("--dir", type=Path, required=True, help="folder of the search, shared")
     worker.add_argument("--address", default=ADDRESS, help=f"HOST:PORT of the chief ({ADDRESS})")
     worker.add_argument("--id", help="name of this worker (default: host and process number)")
+    add_import_option(worker)
     worker.set_defaults(run=run_worker)
     report = commands.add_parser(
         "report",
@@ -91,12 +95,13 @@ def build_parser() -> Parser:
     report.add_argument("dir", type=Path, metavar="DIR", help="folder of the search")
     report.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/report")
     report.add_argument("--top", type=int, default=10, metavar="N", help="best trials to list (10)")
+    add_import_option(report)
     report.set_defaults(run=run_report)
     return parser
 
 
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", choices=TASKS, metavar="TASK", help=", ".join(TASKS))
+    add_task(parser)
     parser.add_argument("--dir", type=Path, required=True, help="folder of the search")
     parser.add_argument("--tuner", choices=TUNERS, default="hyperband", help="default: hyperband")
     parser.add_argument("--space", choices=tuple(SPACES), default="paper", help="default: paper")
@@ -112,19 +117,20 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-minutes", type=float, metavar="X", help="of searching, all sessions together"
     )
-    parser.add_argument("--encoder", choices=ENCODERS, help="search with this one only")
+    add_encoder_option(parser)
+    add_import_option(parser)
     add_data_options(parser)
     add_hyper_parameters(parser)
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
     """The search that the options describe."""
-    fixed = given_hyper_parameters(args)
+    task, fixed = DATASETS.get(args.task).name, given_hyper_parameters(args)
     epochs, seed = fixed.pop("epochs", Settings.epochs), fixed.pop("seed", Settings.seed)
     return Settings(
-        task=args.task,
+        task=task,
         data_dir=args.data_dir,
-        data_options=data_options(args),
+        data_options=data_options(args, task),
         vectors=tuple(args.vectors or ()),
         space=args.space,
         tuner=args.tuner,
@@ -134,6 +140,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
         max_parameters=None if args.max_parameters is None else int(args.max_parameters),
         max_minutes=args.max_minutes,
         fixed=fixed,
+        imports=tuple(word for word in import_words(args) if word != "--import"),
     )
 
 
@@ -218,4 +225,10 @@ def _load() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    return run_command(build_parser(), arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+
+    def run() -> int:
+        import_named(given)
+        return run_command(build_parser(), given)
+
+    return reported(PROGRAM, run)

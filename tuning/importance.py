@@ -1,9 +1,10 @@
 """How much each hyper-parameter mattered, by a method that can be stated in two sentences.
 
 The trials are grouped by the value of the hyper-parameter (by thirds, if it is a number with many
-values), and the share of the variance of the dev accuracy that lies between the groups is taken, as
-epsilon squared, 1 - (n-1)/(n-k) SSW/SST, which expects nothing of chance and is cut off at 0. The
-chance is how often as much is explained when the accuracies are dealt out to the trials at random.
+values), and the share of the variance of the monitored figure that lies between the groups is
+taken, as epsilon squared, 1 - (n-1)/(n-k) SSW/SST, which expects nothing of chance and is cut off
+at 0. The chance is how often as much is explained when the figures are dealt out to the trials at
+random.
 
 Each hyper-parameter is looked at alone: what two of them do only together is not seen.
 """
@@ -49,13 +50,13 @@ class Importance:
 
 
 def importances(
-    searched: Sequence[Mapping[str, Any]], accuracies: Sequence[float], seed: int = 0
+    searched: Sequence[Mapping[str, Any]], figures: Sequence[float], seed: int = 0
 ) -> list[Importance]:
     """The importance of each hyper-parameter, the greatest first.
 
     Args:
         searched: the hyper-parameters of each trial; one may lack those that did not apply to it.
-        accuracies: of the trials.
+        figures: the figure of each trial.
         seed: of the random deals.
     """
     names = list(dict.fromkeys(name for one in searched for name in one))
@@ -63,7 +64,7 @@ def importances(
     for name in names:
         having = [number for number, one in enumerate(searched) if name in one]
         labels, codes = _grouped([searched[number][name] for number in having])
-        values = np.asarray([accuracies[number] for number in having], float)
+        values = np.asarray([figures[number] for number in having], float)
         groups = tuple(
             Group(label, int((codes == code).sum()), float(values[codes == code].mean()))
             for code, label in enumerate(labels)

@@ -1,4 +1,4 @@
-"""Two pictures of a search: every candidate at a glance, and accuracy against size."""
+"""Two pictures of a search: every candidate at a glance, and the figure against the size."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ _MOST_LEVELS = 6
 
 
 def parallel_coordinates(results: Results) -> Figure:
-    """An axis per hyper-parameter, a line per candidate, its colour the dev accuracy."""
-    trained = sorted(results.trained, key=lambda one: one.accuracy)
+    """An axis per hyper-parameter, a line per candidate, its colour how good it is."""
+    trained = sorted(results.trained, key=lambda one: one.merit)
     names = list(dict.fromkeys(name for one in trained for name in one.record.searched))
     figure = Figure(figsize=(1.5 + 1.2 * (len(names) + 1), 4.8), dpi=90, layout="constrained")
     axes = figure.add_subplot()
     heights = [_heights([one.record.searched.get(name) for one in trained]) for name in names]
-    heights.append(_heights([one.accuracy for one in trained], continuous=True))
+    title = results.settings.goal.title
+    heights.append(_heights([one.figure for one in trained], continuous=True))
     places = list(range(len(heights)))
-    scale = Normalize(trained[0].accuracy, trained[-1].accuracy)
+    scale = Normalize(trained[0].merit, trained[-1].merit)
     colours = colormaps["viridis"]
     for number, one in enumerate(trained):
         # Lines that meet in one value are drawn beside each other.
@@ -35,7 +36,7 @@ def parallel_coordinates(results: Results) -> Figure:
         axes.plot(
             places,
             line,
-            color=colours(scale(one.accuracy)),
+            color=colours(scale(one.merit)),
             linewidth=2.6 if best else 1.3,
             linestyle="--" if one.is_paper else "-",
             marker="o",
@@ -55,7 +56,9 @@ def parallel_coordinates(results: Results) -> Figure:
                 bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5},
                 zorder=4,
             )
-    axes.set_xticks(places, [*(name.replace("_", "\n") for name in names), "dev\naccuracy"])
+    axes.set_xticks(
+        places, [*(name.replace("_", "\n") for name in names), title.replace(" ", "\n")]
+    )
     axes.set_yticks([])
     axes.set_xlim(-0.2, len(heights) - 0.4)
     axes.spines[:].set_visible(False)
@@ -65,7 +68,7 @@ def parallel_coordinates(results: Results) -> Figure:
 
 
 def pareto(results: Results) -> Figure:
-    """Dev accuracy against parameters, and the best that each size can buy."""
+    """The figure against parameters, and the best that each size can buy."""
     figure = Figure(figsize=(7.2, 4.6), dpi=100, layout="constrained")
     axes = figure.add_subplot()
     front = results.front()
@@ -75,7 +78,7 @@ def pareto(results: Results) -> Figure:
     for one in front:
         axes.annotate(
             one.record.trial,
-            (one.record.parameters, one.accuracy),
+            (one.record.parameters, one.figure),
             xytext=(5, 5),
             textcoords="offset points",
             fontsize=8,
@@ -93,8 +96,10 @@ def pareto(results: Results) -> Figure:
     axes.xaxis.set_minor_formatter(FuncFormatter(_thousands))
     axes.tick_params(axis="x", which="both", labelsize=8, rotation=30)
     axes.set_xlabel("trainable parameters")
-    axes.set_ylabel("best dev accuracy")
-    axes.set_title(f"Accuracy against size, {results.settings.task}")
+    goal = results.settings.goal
+    axes.set_ylabel(f"best {goal.title}")
+    name = goal.objective.monitor.capitalize()
+    axes.set_title(f"{name} against size, {results.settings.task}")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return figure
@@ -102,7 +107,7 @@ def pareto(results: Results) -> Figure:
 
 def _points(trained: Any) -> tuple[list[int], list[float]]:
     ones: list[Trained] = list(trained)
-    return [one.record.parameters for one in ones], [one.accuracy for one in ones]
+    return [one.record.parameters for one in ones], [one.figure for one in ones]
 
 
 def _thousands(value: float, _: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from tuning.clock import Clock
+from tuning.goal import Goal
 from tuning.importance import label
 from tuning.records import COMPLETED, INVALID, Outcome, TrialFolder, trial_folders
 from tuning.settings import SearchFolder
@@ -15,6 +16,7 @@ class Progress:
 
     Args:
         folder: of the search; the trials of all workers are counted.
+        goal: the figure that the search is after.
         clock: of the time budget.
         trials: how many are planned.
         epochs: how many epochs these take together.
@@ -22,9 +24,15 @@ class Progress:
     """
 
     def __init__(
-        self, folder: SearchFolder, clock: Clock, trials: int, epochs: int, alone: bool
+        self,
+        folder: SearchFolder,
+        goal: Goal,
+        clock: Clock,
+        trials: int,
+        epochs: int,
+        alone: bool,
     ) -> None:
-        self.folder, self.clock, self.alone = folder, clock, alone
+        self.folder, self.goal, self.clock, self.alone = folder, goal, clock, alone
         self.trials, self.epochs = trials, epochs
 
     def wait(self) -> None:
@@ -60,20 +68,22 @@ class Progress:
         if outcome is None:
             text = "stopped by the clock, to go on give more --max-minutes"
         elif outcome.status == COMPLETED:
-            text = f"dev accuracy {outcome.dev_accuracy:.4f} (epoch {outcome.best_epoch})"
+            text = f"{self.goal.title} {outcome.figure:.4f} (epoch {outcome.best_epoch})"
         else:
             text = f"failed: {outcome.reason}"
         print(f"{number}: {text}; {self.summary()}", flush=True)
 
     def best(self) -> str:
         """The best trial so far."""
-        completed = self._completed()
-        if not completed:
+        found = [
+            (self.goal.merit(outcome.figure), outcome.figure, files.id)
+            for files, outcome in self._completed()
+            if outcome.figure is not None
+        ]
+        if not found:
             return "no trial finished yet"
-        accuracy, trial = max(
-            (outcome.dev_accuracy or 0.0, files.id) for files, outcome in completed
-        )
-        return f"best so far {accuracy:.4f} (trial {trial})"
+        _, figure, trial = max(found)
+        return f"best so far {figure:.4f} (trial {trial})"
 
     def summary(self) -> str:
         """The best so far, and the time left if it can be told."""

@@ -1,6 +1,6 @@
 """What is kept of every trial, in files that appear whole or not at all.
 
-candidate.json says what the trial is: its point of the space, its configs, its size. outcome.json
+candidate.json says what the trial is: its point of the space, its recipe, its size. outcome.json
 says how it ended; a trial without one is not finished. Reports are made of these files, and
 KerasTuner's own state can be made again from them.
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
 from dsa_keras.files import write_json
+from dsa_keras.runs import Run, format_1
+from dsa_keras.runs.run import Record
 
 COMPLETED, FAILED, INVALID = "COMPLETED", "FAILED", "INVALID"
 """How a trial can end, in KerasTuner's words: an infeasible one is invalid, not failed."""
@@ -28,7 +31,7 @@ class CandidateRecord:
         trial: its number.
         values: the point of the space as KerasTuner has it.
         searched: the hyper-parameters that the search chose.
-        model: all of the network.
+        model: all of the network. Older records have it flat.
         training: all of the training; its `epochs` are those of this trial.
         parameters: trainable parameters.
         continues: the trial whose run this one goes on with, in Hyperband.
@@ -42,6 +45,13 @@ class CandidateRecord:
     parameters: int
     continues: str | None = None
 
+    def hyper_parameters(self) -> dict[str, Any]:
+        """All that was chosen, by name, without what the data decides."""
+        if isinstance(self.model["encoder"], str):
+            return format_1.hyper_parameters({"model": self.model, "training": self.training})
+        training = TrainingConfig.from_dict(self.training)
+        return Recipe(ModelConfig.from_dict(self.model), training).hyper_parameters()
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -50,7 +60,7 @@ class Outcome:
     Attributes:
         status: `COMPLETED`, `FAILED` or `INVALID`.
         reason: why it failed or was not run.
-        dev_accuracy: of the best epoch.
+        figure: the monitored figure of the best epoch.
         best_epoch: counted from 1.
         epochs: how many were trained, those of the trial it continues included.
         seconds: of training, without those of the trial it continues.
@@ -59,11 +69,18 @@ class Outcome:
 
     status: str
     reason: str | None = None
-    dev_accuracy: float | None = None
+    figure: float | None = None
     best_epoch: int | None = None
     epochs: int = 0
     seconds: float = 0.0
     time: str = ""
+
+    @classmethod
+    def of(cls, **values: Any) -> Outcome:
+        """The outcome that a file tells; older files call the figure an accuracy."""
+        if "dev_accuracy" in values:
+            values["figure"] = values.pop("dev_accuracy")
+        return cls(**values)
 
 
 class TrialFolder:
@@ -75,7 +92,7 @@ class TrialFolder:
         self.outcome_file = path / "outcome.json"
         self.starts_file = path / "starts.json"
         self.owner_file = path / "owner.json"
-        self.run = path / "run"
+        self.run = Run(path / "run")
 
     def candidate(self) -> CandidateRecord | None:
         """What the trial is, or None where that is not known."""
@@ -87,20 +104,20 @@ class TrialFolder:
 
     def outcome(self) -> Outcome | None:
         """How the trial ended, or None if it has not."""
-        return _read(Outcome, self.outcome_file)
+        return _read(Outcome.of, self.outcome_file)
 
     def save_outcome(self, outcome: Outcome) -> None:
         """Writes `outcome.json`, with the time."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         write_json(self.outcome_file, {**asdict(outcome), "time": now})
 
-    def epochs(self) -> list[dict[str, Any]]:
-        """The figures of each finished epoch."""
-        try:
-            lines = (self.run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-            return [json.loads(line) for line in lines]
-        except (OSError, ValueError):
-            return []
+    def epochs(self) -> list[Record]:
+        """The figures of each finished epoch.
+
+        Raises:
+            RunError: if they cannot be read.
+        """
+        return self.run.records()
 
 
 def trial_folders(trials_dir: Path) -> list[TrialFolder]:
@@ -111,7 +128,10 @@ def trial_folders(trials_dir: Path) -> list[TrialFolder]:
     return [TrialFolder(path) for path in sorted(folders)]
 
 
-def _read(kind: type, path: Path) -> Any:
+T = TypeVar("T")
+
+
+def _read(kind: Callable[..., T], path: Path) -> T | None:
     """The record in a file, or None if there is no file or it is not whole."""
     try:
         return kind(**json.loads(path.read_text(encoding="utf-8")))

@@ -13,7 +13,6 @@ from typing import Any
 from keras_tuner.engine.trial import Trial, TrialStatus
 
 from dsa_keras.files import write_json
-from tuning.oracles import OBJECTIVE
 from tuning.records import COMPLETED, TrialFolder, trial_folders
 from tuning.settings import SearchFolder
 
@@ -77,7 +76,8 @@ def _trial_again(files: TrialFolder, oracle: Any) -> Trial:
     if outcome is not None:
         trial.status, trial.message = outcome.status, outcome.reason
         if outcome.status == COMPLETED:
-            trial.metrics.register(OBJECTIVE, direction="max")
-            trial.metrics.update(OBJECTIVE, outcome.dev_accuracy, step=0)
-            trial.score = outcome.dev_accuracy
+            goal = oracle.objective
+            trial.metrics.register(goal.name, direction=goal.direction)
+            trial.metrics.update(goal.name, outcome.figure, step=0)
+            trial.score = outcome.figure
     return trial

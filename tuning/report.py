@@ -7,9 +7,10 @@ from pathlib import Path
 
 from dsa_keras.errors import RunError
 from dsa_keras.files import write_json, write_text, written_aside
-from dsa_keras.training.figures import figure_png
+from dsa_keras.pictures import figure_png
 from tuning.board import write_board
 from tuning.clock import Clock
+from tuning.goal import Goal
 from tuning.importance import PERMUTATIONS, Importance, importances, label
 from tuning.pictures import parallel_coordinates, pareto
 from tuning.progress import duration
@@ -50,23 +51,23 @@ def write_report(folder: SearchFolder, out: Path, top: int) -> str:
 
 def report_text(results: Results, out: Path, seconds: float, top: int) -> str:
     """The report as Markdown."""
-    settings, epochs = results.settings, results.same_epochs
+    settings, goal, epochs = results.settings, results.settings.goal, results.same_epochs
     found = importances(
         [one.record.searched for one in results.trained],
-        [one.accuracy_within(epochs) for one in results.trained],
+        [one.figure_within(epochs) for one in results.trained],
     )
     sections = [
         f"# Search on {settings.task}: {settings.tuner} over the space `{settings.space}`",
         _overview(results, seconds),
         f"## The best {min(top, len(results.trained))} of {len(results.trained)} candidates",
-        _best_table(results.trained[:top]),
+        _best_table(results.trained[:top], goal),
         "## What mattered",
         _method(results),
-        _importance_table(found),
+        _importance_table(found, goal),
         "## The paper's choices",
         _paper(results),
         "## Pictures",
-        "![every candidate](parallel.png)\n\n![accuracy against size](pareto.png)",
+        f"![every candidate](parallel.png)\n\n![{goal.objective.monitor} against size](pareto.png)",
         "## The winner",
         f"Trial {results.trained[0].record.trial}. This trains it again:",
         f"```sh\n{winner_command(settings, out / 'best.json')}\n```",
@@ -93,38 +94,40 @@ def _overview(results: Results, seconds: float) -> str:
     fixed = ", ".join(f"{name} {label(value)}" for name, value in settings.fixed.items())
     return (
         f"{', '.join(parts)}; {duration(seconds)} of searching, at most {settings.epochs} epochs "
-        f"each, seed {settings.seed}.{f' Fixed: {fixed}.' if fixed else ''} Scores are dev "
-        "accuracies of the best epoch: chosen as the highest of many, the first of them flatters."
+        f"each, seed {settings.seed}.{f' Fixed: {fixed}.' if fixed else ''} A score is the "
+        f"{settings.goal.title} of the best epoch: chosen as the best of many, the first of them "
+        "flatters."
     )
 
 
-def _best_table(trained: Sequence[Trained]) -> str:
+def _best_table(trained: Sequence[Trained], goal: Goal) -> str:
     names = list(dict.fromkeys(name for one in trained for name in one.record.searched))
     rows = [
         [
             one.record.trial + (" (paper's)" if one.is_paper else ""),
-            f"{one.accuracy:.4f}",
+            f"{one.figure:.4f}",
             f"{one.outcome.best_epoch} of {one.outcome.epochs}",
             f"{one.record.parameters:,}",
             *(label(one.record.searched.get(name, "")) for name in names),
         ]
         for one in trained
     ]
-    return _table(["trial", "dev accuracy", "best epoch", "parameters", *names], rows)
+    return _table(["trial", goal.title, "best epoch", "parameters", *names], rows)
 
 
 def _method(results: Results) -> str:
     return (
-        f"Method: the {len(results.trained)} candidates are compared by their best dev accuracy "
-        f"within the first {results.same_epochs} epoch(s), which all of them had. They are grouped "
+        f"Method: the {len(results.trained)} candidates are compared by their best "
+        f"{results.settings.goal.title} within the first {results.same_epochs} epoch(s), which all "
+        "of them had. They are grouped "
         "by the value of one hyper-parameter at a time (by thirds, if it has many values); *share* "
         "is the part of the variance that lies between the groups (epsilon squared, not below 0), "
-        f"*chance* how often {PERMUTATIONS} random deals of the accuracies explain as much. "
+        f"*chance* how often {PERMUTATIONS} random deals of the figures explain as much. "
         "Effects that need two hyper-parameters together are not seen."
     )
 
 
-def _importance_table(found: Sequence[Importance]) -> str:
+def _importance_table(found: Sequence[Importance], goal: Goal) -> str:
     rows = [
         [
             one.name,
@@ -136,7 +139,7 @@ def _importance_table(found: Sequence[Importance]) -> str:
         for one in found
     ]
     return _table(
-        ["hyper-parameter", "share", "chance", "trials", "mean dev accuracy by value (trials)"],
+        ["hyper-parameter", "share", "chance", "trials", f"mean {goal.title} by value (trials)"],
         rows,
     )
 
@@ -147,14 +150,15 @@ def _paper(results: Results) -> str:
         return "The paper's own candidate was not trained to its end in this search."
     best = results.trained[0]
     sentences = [
-        f"The paper's own candidate is trial {paper.record.trial}: dev accuracy "
-        f"{paper.accuracy:.4f} in {paper.outcome.epochs} epochs. The best reached "
-        f"{best.accuracy:.4f} in {best.outcome.epochs} epochs."
+        f"The paper's own candidate is trial {paper.record.trial}: "
+        f"{paper.goal.title} {paper.figure:.4f} in {paper.outcome.epochs} epochs. The best reached "
+        f"{best.figure:.4f} in {best.outcome.epochs} epochs."
     ]
-    for epochs in sorted({results.same_epochs, len(paper.accuracies)}):
-        rivals = [one for one in results.trained if len(one.accuracies) >= epochs]
-        own = paper.accuracy_within(epochs)
-        place = 1 + sum(one.accuracy_within(epochs) > own for one in rivals)
+    for epochs in sorted({results.same_epochs, len(paper.epochs)}):
+        rivals = [one for one in results.trained if len(one.epochs) >= epochs]
+        own = paper.figure_within(epochs)
+        better = paper.goal.objective.better
+        place = 1 + sum(better(one.figure_within(epochs), own) for one in rivals)
         sentences.append(
             f"Of the {len(rivals)} candidates with at least {epochs} epoch(s), compared within "
             f"these, it has place {place} with {own:.4f}."

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dsa_keras.datasets import DATASETS
+from dsa_keras.runs.run import Record
+from tuning.goal import Goal
 from tuning.records import COMPLETED, FAILED, CandidateRecord, Outcome, trial_folders
 from tuning.settings import SearchFolder, Settings
-
-_FILE_OPTIONS = {"path": "file", "train": "train-file", "dev": "dev-file", "test": "test-file"}
-"""What the command line calls the options of `load_dataset` that have another name there."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +21,31 @@ class Trained:
     Attributes:
         record: what it is.
         outcome: how it ended.
-        accuracies: the dev accuracy of each epoch.
-        is_paper: whether everything searched has the paper's value.
+        epochs: the figures of each epoch.
+        goal: the figure that the search is after.
+        is_paper: whether everything searched has the value of the task's recipe.
     """
 
     record: CandidateRecord
     outcome: Outcome
-    accuracies: tuple[float, ...]
+    epochs: tuple[Record, ...]
+    goal: Goal
     is_paper: bool
 
     @property
-    def accuracy(self) -> float:
-        """The best dev accuracy."""
-        assert self.outcome.dev_accuracy is not None
-        return self.outcome.dev_accuracy
+    def figure(self) -> float:
+        """The best figure."""
+        assert self.outcome.figure is not None
+        return self.outcome.figure
 
-    def accuracy_within(self, epochs: int) -> float:
-        """The best dev accuracy of the first epochs."""
-        return max(self.accuracies[:epochs])
+    @property
+    def merit(self) -> float:
+        """The best figure, turned so that more is better."""
+        return self.goal.merit(self.figure)
+
+    def figure_within(self, epochs: int) -> float:
+        """The best figure of the first epochs."""
+        return self.goal.best_figure(self.epochs[:epochs])
 
 
 @dataclass(frozen=True)
@@ -64,13 +70,13 @@ class Results:
     @property
     def same_epochs(self) -> int:
         """Epochs that every trained candidate had, so that all can be compared."""
-        return min((len(one.accuracies) for one in self.trained), default=0)
+        return min((len(one.epochs) for one in self.trained), default=0)
 
     def front(self) -> list[Trained]:
         """Candidates that no smaller (or equal) one beats or equals, the smallest first."""
         found: list[Trained] = []
-        for one in sorted(self.trained, key=lambda one: (one.record.parameters, -one.accuracy)):
-            if not found or one.accuracy > found[-1].accuracy:
+        for one in sorted(self.trained, key=lambda one: (one.record.parameters, -one.merit)):
+            if not found or one.merit > found[-1].merit:
                 found.append(one)
         return found
 
@@ -87,53 +93,40 @@ def read_results(folder: SearchFolder) -> Results:
         if outcome is None:
             unfinished.append(files.id)
         elif outcome.status == COMPLETED:
-            accuracies = tuple(epoch["dev_accuracy"] for epoch in files.epochs())
             is_paper = _is_paper(settings, record)
             trained.pop(record.continues or "", None)
-            trained[files.id] = Trained(record, outcome, accuracies, is_paper)
+            epochs = tuple(files.epochs())
+            trained[files.id] = Trained(record, outcome, epochs, settings.goal, is_paper)
         elif outcome.status == FAILED:
             failed.append((files.id, outcome.reason or ""))
         else:
             infeasible += 1
-    order = sorted(trained.values(), key=lambda one: (-one.accuracy, one.record.parameters))
+    order = sorted(trained.values(), key=lambda one: (-one.merit, one.record.parameters))
     return Results(settings, tuple(order), tuple(failed), infeasible, tuple(unfinished))
 
 
 def winner_config(winner: Trained) -> dict[str, Any]:
-    """The hyper-parameters of the winner, without what the data decides."""
-    model = dict(winner.record.model)
-    for name in ("vocabulary_size", "num_classes"):
-        model.pop(name)
-    return {"model": model, "training": dict(winner.record.training)}
+    """The hyper-parameters of the winner, as `--config` reads them."""
+    return winner.record.hyper_parameters()
 
 
 def winner_command(settings: Settings, config: Path) -> str:
     """The command line that trains the winner."""
     parts = ["python", "-m", "dsa_keras", "train", settings.task]
+    for module in settings.imports:
+        parts += ["--import", module]
     if settings.data_dir is not None:
         parts += ["--data-dir", settings.data_dir]
     if settings.vectors:
         parts += ["--vectors", *settings.vectors]
-    parts += _data_arguments(settings.data_options)
+    parts += DATASETS.get(settings.task).words(settings.data_options)
     parts += ["--config", str(config), "--run-dir", f"runs/{settings.task}-best"]
     return shlex.join(parts)
 
 
-def _data_arguments(options: Mapping[str, Any]) -> list[str]:
-    parts: list[str] = []
-    for name, value in options.items():
-        if name == "phrases":
-            parts += ["--sentences-only"]
-            continue
-        parts.append("--" + _FILE_OPTIONS.get(name, name).replace("_", "-"))
-        parts += [str(item) for item in value] if isinstance(value, list) else [str(value)]
-    return parts
-
-
 def _is_paper(settings: Settings, record: CandidateRecord) -> bool:
-    base = settings.base(str(record.model["encoder"]))
-    paper = {**base.model.to_dict(), **base.training.to_dict()}
+    of_recipe = settings.base(record.hyper_parameters()["encoder"]).hyper_parameters()
     return all(
-        paper[name] == (list(value) if isinstance(value, list | tuple) else value)
+        of_recipe[name] == (list(value) if isinstance(value, list | tuple) else value)
         for name, value in record.searched.items()
     )

@@ -67,7 +67,7 @@ def _tuner(
     alone: bool,
 ) -> SearchTuner:
     trials, epochs = oracle.planned_trials(), oracle.planned_epochs()
-    progress = Progress(folder, clock, trials, epochs, alone)
+    progress = Progress(folder, settings.goal, clock, trials, epochs, alone)
     return SearchTuner(folder, settings, task, oracle, time_is_up, progress)
 
 

@@ -10,8 +10,8 @@ report/          what `report` writes
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -19,15 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dsa_keras.commands.train_settings import configs
-from dsa_keras.config import Preset
-from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.config import Recipe, TrainingConfig
+from dsa_keras.datasets import preset
+from dsa_keras.errors import ConfigError, RunError, nearest
 from dsa_keras.files import write_json
-from tuning.spaces import SPACES, Row, rows_of
+from tuning.goal import Goal
+from tuning.spaces import SHARED, SPACES, SearchRow, encoders_of, rows_of
 
 TUNERS = ("hyperband", "bayesian", "random", "grid")
 
-_MAY_CHANGE = ("trials", "max_minutes", "data_dir", "vectors")
+_MAY_CHANGE = ("trials", "max_minutes", "data_dir", "vectors", "imports")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Settings:
         seed: of the search and of every training.
         max_parameters: larger networks are infeasible; None for no bound.
         max_minutes: of searching, all sessions together; None for no bound.
-        fixed: hyper-parameters that are not searched.
+        fixed: hyper-parameters that are not searched, the `encoder` by its name among them.
+        imports: modules of the user's own that register what the search is about. They are told
+            to the user again; nothing imports a module because a file names it.
     """
 
     task: str
@@ -61,6 +64,7 @@ class Settings:
     max_parameters: int | None = None
     max_minutes: float | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value, names in (
@@ -73,34 +77,68 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ConfigError(f"{name} must be positive, got {value}")
+        for name, reference in (("task", self.task), ("encoder", self.fixed.get("encoder", ""))):
+            if ":" in str(reference):
+                raise ConfigError(
+                    f"the {name} of a search is a registered name. Received: {reference!r}",
+                    hint="Import its module with --import",
+                )
+        self._check_fixed()
+        self._check_shared()
         if not self.rows:
             raise ConfigError(
                 f"nothing of the space {self.space} is left to search",
                 hint="Fix fewer hyper-parameters",
             )
 
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The part of the space that is searched."""
-        base = self.base(self.fixed.get("encoder", "dsa-single"))
-        names = {one.name for one in SPACES[self.space]}
-        settled = {**base.model.to_dict(), **base.training.to_dict()}
-        untouched = {name: value for name, value in settled.items() if name not in names}
-        return rows_of(self.space, {**untouched, **self.fixed})
+    @functools.cached_property
+    def encoders(self) -> tuple[str, ...]:
+        """The encoders that take part, the first of which is that of the first candidate."""
+        return encoders_of(self.space, self.fixed)
 
-    def base(self, encoder: str) -> Preset:
-        """What `python -m dsa_keras train` would take for an encoder, with what is fixed here."""
-        changes = {**self.fixed, "epochs": self.epochs, "seed": self.seed}
-        changes.pop("encoder", None)
-        arguments = argparse.Namespace(
-            task=self.task,
-            encoder=encoder,
-            config=None,
-            vectors=self.vectors,
-            pair_column=self.data_options.get("pair_column"),
-            **{f"hyper_{name}": value for name, value in changes.items()},
-        )
-        return Preset(*configs(arguments))
+    @functools.cached_property
+    def rows(self) -> tuple[SearchRow, ...]:
+        """The part of the space that is searched."""
+        recipes = {name: self.base(name) for name in self.encoders}
+        return rows_of(self.space, recipes, self.fixed)
+
+    @functools.cached_property
+    def goal(self) -> Goal:
+        """The figure that the search is after."""
+        return Goal(self.base(self.encoders[0]).model.objective)
+
+    def base(self, encoder: str) -> Recipe:
+        """The recipe that `train` would take for an encoder, with what is fixed here.
+
+        What is fixed for other encoders that take part, and means nothing to this one, is left out.
+        """
+        recipe = preset(self.task, encoder, self.data_options, vectors=bool(self.vectors))
+        known = _names(recipe) - {"encoder"}
+        changes = {name: value for name, value in self.fixed.items() if name in known}
+        return recipe.replace(**{**changes, "epochs": self.epochs, "seed": self.seed})
+
+    def _check_fixed(self) -> None:
+        known = set().union(*(_names(self.base(name)) for name in self.encoders))
+        for name in self.fixed:
+            if name not in known:
+                raise ConfigError(
+                    f"{name!r} is no hyper-parameter of {', '.join(self.encoders)}",
+                    hint=nearest(name, sorted(known)),
+                )
+
+    def _check_shared(self) -> None:
+        """The words of the data become numbers once for all candidates."""
+        first, *others = self.encoders
+        wanted = self.base(first).hyper_parameters()
+        for other in others:
+            found = self.base(other).hyper_parameters()
+            for name in SHARED:
+                if found[name] != wanted[name]:
+                    raise ConfigError(
+                        f"{first} and {other} have different recipes for the words ({name}), which "
+                        "all candidates share",
+                        hint=f"Fix --{name.replace('_', '-')}, or give one --encoder",
+                    )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -108,8 +146,14 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
-        """The settings that `to_dict` gave."""
-        return cls(**{**values, "vectors": tuple(values["vectors"])})
+        """The settings that `to_dict` gave; older ones have no `imports`."""
+        lists = {name: tuple(values.get(name, ())) for name in ("vectors", "imports")}
+        return cls(**{**values, **lists})
+
+
+def _names(recipe: Recipe) -> set[str]:
+    """The hyper-parameters that a recipe has."""
+    return {"encoder", *recipe.model.choosable(), *TrainingConfig.choices()}
 
 
 class SearchFolder:
@@ -130,9 +174,11 @@ class SearchFolder:
         """Reads `search.json`."""
         try:
             return Settings.from_dict(json.loads(self.settings_file.read_text(encoding="utf-8")))
+        except ConfigError as error:
+            problem, hint = f"search.json: {error.problem}", error.hint or "Start a new search"
         except FileNotFoundError:
             problem, hint = "there is no search", "Start one: python -m tuning search --help"
-        except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             problem, hint = f"search.json cannot be read ({error})", "Restore it"
         raise RunError(problem, where=self.path, hint=hint)
 

@@ -1,43 +1,45 @@
-"""What is searched: every space is a table of hyper-parameters, their values and when they apply.
+"""What is searched: rows of hyper-parameters, their values and when they apply.
 
-A hyper-parameter that the table does not name keeps the paper's value for the task, or the one the
-user gave; one that the user gave is not searched. Rows with a condition apply to candidates that
-meet it: a learning rate of 1 suits Adadelta and ruins Adam, and only `dsa-multiple` has several
-attentions.
+A space holds the rows that do not depend on the encoder. Those of an encoder stand in its own file
+(`Encoder.spaces`), under the name of the space: so an encoder of your own brings its rows along. A
+space that searches over encoders takes all that have rows for it; rows that several of them share
+become one.
+
+A hyper-parameter that no row names keeps the value of the task's recipe, or the one the user gave;
+one that the user gave is not searched. Rows with a condition apply to candidates that meet it: a
+learning rate of 1 suits Adadelta and ruins Adam.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dsa_keras.config import ENCODERS
+from dsa_keras.config import Recipe, TrainingConfig
+from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, LogRange
+from dsa_keras.encoders.encoder import Value
+from dsa_keras.errors import ConfigError, nearest
 
-Value = int | float | str | tuple[int, ...]
+Values = tuple[Value, ...] | LogRange
 
-
-@dataclass(frozen=True)
-class LogRange:
-    """Any number between two others, drawn evenly on the scale of its logarithm."""
-
-    low: float
-    high: float
+SHARED = ("tokenizer", "oov_range", "embedding_dim", "seed")
+"""What the words and their vectors depend on, which all candidates of a search share."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a space.
+class SearchRow:
+    """One hyper-parameter of a space.
 
     Attributes:
-        name: a field of `ModelConfig` or `TrainingConfig`.
+        name: of the hyper-parameter.
         values: what it may be.
         when: the values of other hyper-parameters for which this row applies.
         key: the name in KerasTuner, which cannot have two rows of one name.
     """
 
     name: str
-    values: tuple[Value, ...] | LogRange
+    values: Values
     when: Mapping[str, tuple[Value, ...]]
 
     @property
@@ -47,87 +49,139 @@ class Row:
         return "/".join([self.name, *conditions])
 
 
-def row(name: str, values: tuple[Value, ...] | LogRange, **when: Value | tuple[Value, ...]) -> Row:
+@dataclass(frozen=True)
+class Space:
+    """What a search tries besides the rows of encoders.
+
+    Attributes:
+        rows: the rows; those whose hyper-parameter a recipe does not have are left out for it.
+        over_encoders: whether the encoder is searched too.
+    """
+
+    rows: tuple[SearchRow, ...]
+    over_encoders: bool = False
+
+
+def row(name: str, values: Values, **when: Value | tuple[Value, ...]) -> SearchRow:
     """A row; a condition is one value, or several of which one must hold."""
     conditions = {
         parent: allowed if isinstance(allowed, tuple) else (allowed,)
         for parent, allowed in when.items()
     }
-    return Row(name, values, conditions)
+    return SearchRow(name, values, conditions)
 
-
-DSA = ("dsa-single", "dsa-multiple")
-CONVOLUTIONAL = (*DSA, "self-attention")
 
 # fmt: off
-SPACES: dict[str, tuple[Row, ...]] = {
+SPACES: dict[str, Space] = {
     # For a first look: what an hour on a laptop can tell apart.
-    "small": (
-        row("units",             (150, 300, 600)),
-        row("num_iterations",    (1, 2, 3)),
-        row("num_dense_layers",  (2, 4)),
+    "small": Space((
         row("embedding_dropout", (0.2, 0.4)),
         row("head_dropout",      (0.2, 0.4)),
-        row("learning_rate",     (5e-4, 1e-3, 2e-3),                  optimizer="adam"),
-        row("learning_rate",     (0.25, 0.5, 1.0),                    optimizer="adadelta"),
+        row("learning_rate",     (5e-4, 1e-3, 2e-3),     optimizer="adam"),
+        row("learning_rate",     (0.25, 0.5, 1.0),       optimizer="adadelta"),
         row("initial_scale",     ("rate", "keep")),
-    ),
+    )),
     # The paper's choices among their neighbours, so that a search can find them again.
-    "paper": (
-        row("encoder",           ("dsa-single", "dsa-multiple", "self-attention")),
-        row("num_attentions",    (2, 4, 8),                           encoder="dsa-multiple"),
-        row("units",             (150, 300, 600)),
-        row("num_iterations",    (1, 2, 3, 4),                        encoder=DSA),
-        row("kernel_sizes",      ((3,), (3, 5), (3, 5, 7))),
-        row("num_dense_layers",  (2, 3, 4)),
+    "paper": Space((
         row("embedding_dropout", (0.2, 0.3, 0.4)),
-        row("dropout",           (0.1, 0.2, 0.3)),
         row("head_dropout",      (0.2, 0.3, 0.4)),
         row("l2",                (0.0, 1e-6, 1e-5, 1e-4)),
         row("optimizer",         ("adam", "adadelta")),
-        row("learning_rate",     (3e-4, 1e-3, 3e-3),                  optimizer="adam"),
-        row("learning_rate",     (0.3, 1.0, 3.0),                     optimizer="adadelta"),
+        row("learning_rate",     (3e-4, 1e-3, 3e-3),     optimizer="adam"),
+        row("learning_rate",     (0.3, 1.0, 3.0),        optimizer="adadelta"),
         row("batch_size",        (64, 128, 256)),
         row("initial_scale",     ("rate", "keep", "none")),
-    ),
-    # All encoders, and ranges instead of steps.
-    "wide": (
-        row("encoder",           ENCODERS),
-        row("num_attentions",    (2, 4, 8, 16),                       encoder="dsa-multiple"),
-        row("units",             (100, 150, 300, 600, 900),           encoder=CONVOLUTIONAL),
-        row("num_iterations",    (1, 2, 3, 4, 5),                     encoder=DSA),
-        row("kernel_sizes",      ((1,), (3,), (5,), (3, 5), (3, 5, 7)), encoder=CONVOLUTIONAL),
-        row("num_dense_layers",  (1, 2, 3, 4, 5, 6),                  encoder=CONVOLUTIONAL),
-        row("lstm_units",        (100, 200, 300, 600),
-            encoder=("bilstm", "bilstm-self-attention")),
-        row("cnn_filters",       (50, 100, 200),                      encoder="cnn"),
+    ), over_encoders=True),
+    # More encoders, and ranges instead of steps.
+    "wide": Space((
         row("embedding_dropout", (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
-        row("dropout",           (0.0, 0.1, 0.2, 0.3, 0.4)),
         row("head_dropout",      (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
         row("l2",                LogRange(1e-7, 1e-3)),
         row("optimizer",         ("adam", "adadelta")),
-        row("learning_rate",     LogRange(1e-4, 1e-2),                optimizer="adam"),
-        row("learning_rate",     LogRange(0.1, 5.0),                  optimizer="adadelta"),
+        row("learning_rate",     LogRange(1e-4, 1e-2),   optimizer="adam"),
+        row("learning_rate",     LogRange(0.1, 5.0),     optimizer="adadelta"),
         row("batch_size",        (32, 64, 128, 256)),
         row("initial_scale",     ("rate", "keep", "none")),
-    ),
+    ), over_encoders=True),
 }
 # fmt: on
 
 
-def rows_of(space: str, fixed: Mapping[str, Any]) -> tuple[Row, ...]:
-    """The rows of a space that are left when some hyper-parameters are fixed.
+def encoders_of(space: str, fixed: Mapping[str, Any]) -> tuple[str, ...]:
+    """The encoders that take part in a search: the fixed one, or all that have rows for the space.
+
+    The default encoder comes first, the others are sorted.
 
     Args:
         space: a name in `SPACES`.
-        fixed: values that are not searched. A row whose condition they break is dropped, a
-            condition that they meet is no condition any more.
+        fixed: values that are not searched.
     """
-    searched = {row.name for row in SPACES[space]} - fixed.keys()
-    kept = []
-    for one in SPACES[space]:
-        settled = {parent: fixed[parent] for parent in one.when if parent not in searched}
+    if "encoder" in fixed:
+        return (str(fixed["encoder"]),)
+    if not SPACES[space].over_encoders:
+        return (DEFAULT_ENCODER,)
+    having = [name for name in ENCODERS.names() if space in ENCODERS.get(name).spaces]
+    return tuple(sorted(having, key=lambda name: (name != DEFAULT_ENCODER, name)))
+
+
+def rows_of(
+    space: str, recipes: Mapping[str, Recipe], fixed: Mapping[str, Any]
+) -> tuple[SearchRow, ...]:
+    """What is searched when some hyper-parameters are fixed.
+
+    Args:
+        space: a name in `SPACES`.
+        recipes: of the encoders that take part, by their names.
+        fixed: values that are not searched. A row whose condition they break is dropped, a
+            condition that they meet is no condition any more. What no row names is as good as
+            fixed, to what the recipe has.
+
+    Raises:
+        ConfigError: if an encoder has a row for what it does not have, or what cannot be searched.
+    """
+    shared: dict[Any, tuple[SearchRow, list[str]]] = {}
+    tables = {name: _rows_of_encoder(space, recipe) for name, recipe in recipes.items()}
+    for part in (0, 1):
+        for name, recipe in recipes.items():
+            rows = [one for both in tables[name] for one in both]
+            for one in _open_rows(tables[name][part], rows, recipe, fixed):
+                same = (one.name, one.values, tuple(one.when.items()))
+                shared.setdefault(same, (one, []))[1].append(name)
+    found = [row("encoder", tuple(recipes))] if len(recipes) > 1 else []
+    for one, encoders in shared.values():
+        when = {} if len(encoders) == len(recipes) else {"encoder": tuple(encoders)}
+        found.append(SearchRow(one.name, one.values, {**when, **one.when}))
+    return tuple(found)
+
+
+def _rows_of_encoder(space: str, recipe: Recipe) -> tuple[list[SearchRow], list[SearchRow]]:
+    """The rows of an encoder, and those of the space that apply to its recipe."""
+    encoder = recipe.model.encoder
+    known = {*recipe.model.choosable(), *TrainingConfig.choices()}
+    own = [row(name, values) for name, values in encoder.spaces.get(space, {}).items()]
+    for one in own:
+        if one.name not in known or one.name in SHARED:
+            raise ConfigError(
+                f"the encoder {encoder.name} has a row {one.name!r} in its space {space}, which "
+                + ("all candidates share" if one.name in SHARED else "is none of its settings"),
+                hint=nearest(one.name, sorted(known - set(SHARED))),
+            )
+    names = {one.name for one in own}
+    common = [one for one in SPACES[space].rows if one.name in known and one.name not in names]
+    return own, common
+
+
+def _open_rows(
+    rows: Iterable[SearchRow],
+    of_encoder: Sequence[SearchRow],
+    recipe: Recipe,
+    fixed: Mapping[str, Any],
+) -> Iterator[SearchRow]:
+    """The rows that are left, with the conditions that are still open."""
+    searched = {one.name for one in of_encoder} - fixed.keys()
+    known = recipe.hyper_parameters()
+    for one in rows:
+        settled = {parent: known[parent] for parent in one.when if parent not in searched}
         if one.name in searched and all(settled[name] in one.when[name] for name in settled):
-            open_conditions = {name: one.when[name] for name in one.when if name not in settled}
-            kept.append(Row(one.name, one.values, open_conditions))
-    return tuple(kept)
+            still_open = {name: one.when[name] for name in one.when if name not in settled}
+            yield SearchRow(one.name, one.values, still_open)

@@ -23,17 +23,16 @@ from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.engine.trial import Trial, TrialStatus
 from keras_tuner.errors import FailedTrialError, FatalError
 
-from dsa_keras.config import ModelConfig, TrainingConfig
-from dsa_keras.data.dataset import Dataset
-from dsa_keras.data.registry import load_dataset
+from dsa_keras.config import TrainingConfig
+from dsa_keras.datasets import Dataset, load_dataset
 from dsa_keras.errors import DsaError
-from dsa_keras.files import folder_written_aside, write_json
+from dsa_keras.files import folder_written_aside, is_aside, write_json
+from dsa_keras.locks import LOCK
 from dsa_keras.training.callbacks import TrainingError
-from dsa_keras.training.run import Run
+from dsa_keras.training.schedule import Schedule
 from dsa_keras.training.task_data import TaskData, prepare_task
 from dsa_keras.training.trainer import resume, train
-from tuning.candidates import ClassifierHyperModel, PairClassifierHyperModel
-from tuning.oracles import OBJECTIVE
+from tuning.candidates import NetworkHyperModel
 from tuning.progress import Progress
 from tuning.records import COMPLETED, FAILED, CandidateRecord, Outcome, TrialFolder
 from tuning.settings import SearchFolder, Settings
@@ -46,23 +45,17 @@ class Task:
     """The data of a search, read and tokenised once for all its trials."""
 
     dataset: Dataset
-    data: TaskData
-    hypermodel: ClassifierHyperModel
+    task_data: TaskData
+    hypermodel: NetworkHyperModel
 
 
 def load_task(settings: Settings) -> Task:
     """Loads the data that the settings name."""
     dataset = load_dataset(settings.task, settings.data_dir, **settings.data_options)
-    base = settings.base(settings.fixed.get("encoder", "dsa-single"))
-    data = prepare_task(dataset, base.model, base.training, settings.vectors)
-    kind = PairClassifierHyperModel if dataset.is_pair else ClassifierHyperModel
-    hypermodel = kind(
-        settings,
-        num_classes=len(dataset.class_names),
-        vocabulary_size=len(data.vocabulary),
-        embedding_dim=data.matrix.shape[1],
-    )
-    return Task(dataset, data, hypermodel)
+    recipe = settings.base(settings.encoders[0])
+    dimension = settings.fixed.get("embedding_dim")
+    task_data = prepare_task(dataset, recipe, settings.vectors, dimension=dimension)
+    return Task(dataset, task_data, NetworkHyperModel(settings, dataset, task_data))
 
 
 class SearchTuner(BaseTuner):
@@ -124,8 +117,8 @@ class SearchTuner(BaseTuner):
             files.save_outcome(outcome)
         if outcome.status != COMPLETED:
             raise FailedTrialError(outcome.reason)
-        assert outcome.dev_accuracy is not None
-        return {OBJECTIVE: outcome.dev_accuracy}
+        assert outcome.figure is not None
+        return {self.settings.goal.key: outcome.figure}
 
     def on_trial_end(self, trial: Trial) -> None:
         """Hands the trial back, unless it has been given to somebody else."""
@@ -158,66 +151,59 @@ class SearchTuner(BaseTuner):
             return Outcome(FAILED, f"{name}{reason}"[:500], epochs=len(files.epochs()))
         if self.cut or self.disowned:
             return None
-        _share(files.run / "vectors.npy", self.folder.path / "vectors.npy")
+        _share(files, self.folder.path / "vectors.npy")
         epochs = files.epochs()
-        best = max(epochs, key=lambda epoch: epoch["dev_accuracy"])
-        past = (
-            len(TrialFolder(files.path.parent / record.continues).epochs())
-            if (record.continues)
-            else 0
-        )
+        best = self.settings.goal.best(epochs)
+        past = 0
+        if record.continues:
+            past = len(TrialFolder(files.path.parent / record.continues).epochs())
         return Outcome(
             COMPLETED,
-            dev_accuracy=best["dev_accuracy"],
+            figure=best[self.settings.goal.key],
             best_epoch=best["epoch"],
             epochs=len(epochs),
             seconds=sum(epoch["seconds"] for epoch in epochs[past:]),
         )
 
     def _train(self, files: TrialFolder, record: CandidateRecord) -> None:
+        """Trains the run of a trial, which nobody else may do at the same time (`Run.training`)."""
+        chosen = record.hyper_parameters()
+        recipe = self.settings.base(chosen.pop("encoder")).replace(**chosen)
+
         def after_epoch(_: dict[str, Any]) -> bool:
             self.progress.epoch()
             self.disowned = _owner(files) != self.tuner_id
-            # Not cut when this epoch was the last one anyway: `finished` decides that.
-            self.cut = self.time_is_up() and not self._is_finished(files, record)
+            # Not cut when this epoch was the last one anyway.
+            self.cut = self.time_is_up() and not self._is_finished(files, recipe.training)
             return self.cut or self.disowned
 
-        training = TrainingConfig.from_dict(record.training)
-        run = Run(files.run)
-        if not run.config_file.exists():
-            shutil.rmtree(files.run, ignore_errors=True)
-            if record.continues:
-                _copy_run(files.path.parent / record.continues / "run", files.run)
-        if run.config_file.exists():
+        if record.continues and not files.run.config_file.exists():
+            past = TrialFolder(files.path.parent / record.continues)
+            _copy_run(past.run.path, files.run.path)
+        if files.run.config_file.exists():
             resume(
-                files.run,
-                epochs=training.epochs,
-                task_data=self.task.data,
+                files.run.path,
+                epochs=recipe.training.epochs,
+                task_data=self.task.task_data,
                 after_epoch=after_epoch,
             )
             return
         train(
             self.task.dataset,
-            ModelConfig.from_dict(record.model),
-            training,
-            files.run,
+            files.run.path,
+            recipe,
             vectors=self.settings.vectors,
-            data={
-                "data_dir": self.settings.data_dir,
-                "options": dict(self.settings.data_options),
-            },
-            task_data=self.task.data,
+            task_data=self.task.task_data,
             after_epoch=after_epoch,
         )
 
-    @staticmethod
-    def _is_finished(files: TrialFolder, record: CandidateRecord) -> bool:
+    def _is_finished(self, files: TrialFolder, training: TrainingConfig) -> bool:
         """Whether the epoch that just ended was the last one."""
-        epochs = files.epochs()
-        best = max(range(len(epochs)), key=lambda number: epochs[number]["dev_accuracy"])
-        patience = record.training["early_stopping"]
-        waited = len(epochs) - 1 - best
-        return len(epochs) >= record.training["epochs"] or 0 < patience <= waited
+        goal = self.settings.goal
+        schedule = Schedule(training, goal.objective)
+        for epoch in files.epochs():
+            schedule.finish_epoch(epoch["train_loss"], epoch[goal.key])
+        return schedule.finished
 
 
 def _count_starts(files: TrialFolder) -> int:
@@ -237,7 +223,10 @@ def _owner(files: TrialFolder) -> str:
 
 
 def _copy_run(source: Path, target: Path) -> None:
-    """Files of a run are replaced, never changed, so that links are as good as copies."""
+    """Copies a run, by links: files of a run are replaced, never changed.
+
+    The copy has all files that the manifest lists. Logs begin anew, and so does the lock.
+    """
 
     def link(one: str, other: str) -> None:
         try:
@@ -245,24 +234,21 @@ def _copy_run(source: Path, target: Path) -> None:
         except OSError:
             shutil.copy2(one, other)
 
+    def left_out(_: str, names: list[str]) -> set[str]:
+        return {name for name in names if name in ("logs", LOCK) or is_aside(name)}
+
     with folder_written_aside(target) as aside:
-        shutil.copytree(
-            source,
-            aside,
-            copy_function=link,
-            ignore=shutil.ignore_patterns("logs"),
-            dirs_exist_ok=True,
-        )
+        shutil.copytree(source, aside, copy_function=link, ignore=left_out, dirs_exist_ok=True)
 
 
-def _share(file: Path, original: Path) -> None:
-    """Makes one file of the word vectors of all runs."""
+def _share(files: TrialFolder, original: Path) -> None:
+    """Makes one file of the word vectors of all runs; manifests stay right, the bytes are equal."""
+    file, aside = files.run.vectors_file, files.path / original.name
     try:
         if not file.exists() or file.samefile(original):
             return
     except FileNotFoundError:
         pass
-    aside = file.with_name(".vectors.npy")
     try:
         if not original.exists():
             os.link(file, original)

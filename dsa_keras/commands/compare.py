@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsa_keras.commands.cli import example
+from dsa_keras.command_line import example
 from dsa_keras.errors import RunError
+from dsa_keras.options import add_import_option
+from dsa_keras.runs import Run
 
 if TYPE_CHECKING:
-    from dsa_keras.training.run import Run, RunConfig
+    from dsa_keras.objectives import Objective
+    from dsa_keras.runs import RunConfig
 
 _EXAMPLE = """
 python -m dsa_keras compare runs/sst2-seed* runs/sst2-bilstm-seed* --markdown
 """
 
-_HEADER = (
-    "run",
-    "task",
-    "encoder",
-    "seeds",
-    "parameters",
-    "best epoch",
-    "dev accuracy",
-    "test accuracy",
-    "words/s",
-)
+_HEADER = ("run", "task", "encoder", "seeds", "parameters", "best epoch")
 _NUMBERS_FROM = 3
 """The columns from here on are aligned to the right."""
 
@@ -43,12 +36,13 @@ def add_parser(commands: Any) -> None:
         "compare",
         help="one table of several runs",
         description="One row per run; runs that differ in the seed only share a row with mean and\n"
-        "standard deviation. Test accuracy is there for runs that `evaluate` has scored. The\n"
-        "parameters are those that are trained.",
+        "standard deviation. The test figure is there for runs that `evaluate` has scored with\n"
+        "the weights they have now. The parameters are those that are trained.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
     parser.add_argument("run_dirs", metavar="RUN", nargs="+", type=Path, help="folders of runs")
+    add_import_option(parser)
     parser.add_argument("--markdown", action="store_true", help="a Markdown table")
 
 
@@ -58,7 +52,10 @@ def run(args: argparse.Namespace) -> None:
     for path in dict.fromkeys(args.run_dirs):
         figures = _figures(path)
         groups.setdefault(figures.settings, []).append(figures)
-    rows = [_HEADER, *(_row(group) for group in groups.values())]
+    monitors = {group[0].monitor for group in groups.values()}
+    named = f" {monitors.pop()}" if len(monitors) == 1 else ""
+    header = (*_HEADER, f"dev{named}", f"test{named}", "words/s")
+    rows = [header, *(_row(group, name_figures=not named) for group in groups.values())]
     print(_markdown(rows) if args.markdown else _text(rows))
 
 
@@ -71,9 +68,14 @@ class _Figures:
     config: RunConfig
     parameters: int
     best_epoch: int
-    dev_accuracy: float
-    test_accuracy: float | None
+    dev: float
+    test: float | None
     words_per_second: float
+
+    @property
+    def monitor(self) -> str:
+        """The figure that chose the epoch."""
+        return self.config.model.objective.monitor
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
@@ -83,22 +85,20 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
 
 
 def _figures(path: Path) -> _Figures:
-    from dsa_keras.training.run import Run
-
     one = Run(path)
-    config, records = one.config(), one.metrics()
-    if not records:
-        raise RunError("no epoch is finished yet", where=path, hint="Go on with train --resume")
-    best = max(records, key=lambda record: record["dev_accuracy"])
+    config = one.config()
+    best, objective = one.best(config), config.model.objective
     return _Figures(
         name=path.name or str(path),
         settings=_settings(config),
         config=config,
-        parameters=_parameters(one),
+        parameters=one.num_parameters(),
         best_epoch=best["epoch"],
-        dev_accuracy=best["dev_accuracy"],
-        test_accuracy=_test_accuracy(path / "evaluation-test.json"),
-        words_per_second=statistics.fmean(one["train_words_per_second"] for one in records),
+        dev=best[objective.dev_figure],
+        test=_test_figure(one, objective),
+        words_per_second=statistics.fmean(
+            record["train_words_per_second"] for record in one.records()
+        ),
     )
 
 
@@ -106,46 +106,44 @@ def _settings(config: RunConfig) -> str:
     """All that was chosen, without the seed."""
     training = {**config.training.to_dict(), "seed": None}
     data = {name: config.data.get(name) for name in ("examples", "fingerprint")}
-    chosen = [config.task, config.model.to_dict(), training, data, config.vectors.get("files")]
+    chosen = [config.task, config.model.to_dict(), training, data, config.vector_files]
     return json.dumps([*chosen, config.options], sort_keys=True)
 
 
-def _parameters(one: Run) -> int:
-    """Trained parameters, as papers count them: without the moving statistics of batch norm."""
-    from dsa_keras.training.weights import load_weights
-
-    return sum(
-        math.prod(value.shape)
-        for name, value in load_weights(one.best_file).items()
-        if "/moving_" not in name
-    )
-
-
-def _test_accuracy(path: Path) -> float | None:
-    try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["accuracy"])
-    except FileNotFoundError:
+def _test_figure(one: Run, objective: Objective) -> float | None:
+    """The figure of the test split, if it is one of the weights that are there now."""
+    values, file = one.evaluation("test"), one.evaluation_file("test")
+    if values is None:
+        if file.exists():
+            print(
+                f"{file}: the run has other weights by now, so it is left out. Make it again with "
+                "evaluate",
+                file=sys.stderr,
+            )
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    figure = values.get(objective.monitor)
+    if not isinstance(figure, int | float):
         raise RunError(
-            f"cannot be read ({error})", where=path, hint="Make it again with evaluate"
-        ) from None
+            f"it has no {objective.monitor}", where=file, hint="Make it again with evaluate"
+        )
+    return float(figure)
 
 
-def _row(group: Sequence[_Figures]) -> tuple[str, ...]:
+def _row(group: Sequence[_Figures], *, name_figures: bool) -> tuple[str, ...]:
     names = list(dict.fromkeys(re.sub(r"-seed\d+$", "", one.name) for one in group))
-    name = group[0].name if len(group) == 1 else names[0]
-    tested = [one.test_accuracy for one in group if one.test_accuracy is not None]
+    first = group[0]
+    figure = f"{first.monitor} " if name_figures else ""
+    tested = [one.test for one in group if one.test is not None]
     missing = f" ({len(tested)} of {len(group)})" if 0 < len(tested) < len(group) else ""
     return (
-        name,
-        group[0].config.task,
-        group[0].config.model.encoder,
+        first.name if len(group) == 1 else names[0],
+        first.config.task,
+        first.config.model.encoder.name,
         str(len(group)),
-        f"{group[0].parameters:,}",
+        f"{first.parameters:,}",
         mean_and_deviation([one.best_epoch for one in group], 0 if len(group) == 1 else 1),
-        mean_and_deviation([one.dev_accuracy for one in group]),
-        mean_and_deviation(tested) + missing if tested else "-",
+        figure + mean_and_deviation([one.dev for one in group]),
+        figure + mean_and_deviation(tested) + missing if tested else "-",
         f"{statistics.fmean(one.words_per_second for one in group):,.0f}",
     )
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.commands.streams import check_readable, in_chunks, read_lines, refuse_existing
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import written_aside
+from dsa_keras.options import add_run
 from dsa_keras.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def add_parser(commands: Any) -> None:
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
-    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    add_run(parser)
     parser.add_argument(
         "--file", metavar="FILE", required=True, help="sentences, one a line; - standard input"
     )
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> None:
     """Encodes chunk by chunk into a file that appears when it is complete."""
     if args.output.suffix not in (".npy", ".jsonl"):
         raise ConfigError(
-            f"the output must end in .npy or .jsonl, got {args.output.name!r}", where="--output"
+            f"the output must end in .npy or .jsonl. Received: {args.output.name!r}",
+            where="--output",
         )
     refuse_existing(args.output, args.force)
     check_readable(args.file)

@@ -6,16 +6,12 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dsa_keras.commands.cli import example, load_tensorflow
-from dsa_keras.errors import ConfigError
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.files import write_text, written_aside
-
-if TYPE_CHECKING:
-    from dsa_keras.data.dataset import Text
+from dsa_keras.options import add_run
 
 _EXAMPLE = """
 python -m dsa_keras explain runs/sst2 "not a dull moment"
@@ -35,7 +31,7 @@ def add_parser(commands: Any) -> None:
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
-    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    add_run(parser)
     parser.add_argument("sentences", metavar="SENTENCE", nargs="+", help="what to explain")
     parser.add_argument(
         "--iterations", action="store_true", help="every routing step, not the last only"
@@ -49,12 +45,12 @@ def run(args: argparse.Namespace) -> None:
     """Explains the sentences in every form that is asked for."""
     load_tensorflow(args.run_dir)
     import dsa_keras
-    from dsa_keras.inspection import check_attends, explain
     from dsa_keras.inspection.terminal import color_depth, rendered
+    from dsa_keras.models.network import check_attends
 
     model = dsa_keras.load(args.run_dir)
-    check_attends(model.config.model.encoder)
-    explanations = explain(model, _texts(args.sentences, model.is_pair))
+    check_attends(model.config.model)
+    explanations = model.explain(model.inputs.from_arguments(args.sentences))
     title = "What the model attends to"
     if args.html:
         from dsa_keras.inspection.page import html_page
@@ -62,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
         write_text(args.html, html_page(explanations, title, iterations=args.iterations))
     if args.png:
         from dsa_keras.inspection.maps import map_figure, maps_of
-        from dsa_keras.training.figures import figure_png
+        from dsa_keras.pictures import figure_png
 
         maps = [one for each in explanations for one in maps_of(each, iterations=args.iterations)]
         picture = figure_png(map_figure(maps, title))
@@ -81,14 +77,3 @@ def run(args: argparse.Namespace) -> None:
     for path in (args.html, args.png):
         if path:
             print(f"wrote {path}", file=sys.stderr)
-
-
-def _texts(sentences: Sequence[str], pair: bool) -> Sequence[Text]:
-    if not pair:
-        return sentences
-    if len(sentences) % 2:
-        raise ConfigError(
-            f"{len(sentences)} sentences, but this model takes pairs",
-            hint="Give the premise and the hypothesis as two arguments",
-        )
-    return list(zip(sentences[::2], sentences[1::2], strict=True))

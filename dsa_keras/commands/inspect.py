@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsa_keras.commands.cli import example, load_tensorflow
-from dsa_keras.commands.evaluate import run_split
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.errors import ConfigError
+from dsa_keras.options import add_run
 
 if TYPE_CHECKING:
     from dsa_keras.sentence_model import SentenceModel
@@ -33,11 +33,13 @@ def add_parser(commands: Any) -> None:
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
-    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    add_run(parser)
     parser.add_argument(
         "--sentences", type=int, default=1000, metavar="N", help="how many (default: 1000)"
     )
-    parser.add_argument("--split", choices=("train", "dev", "test"), default="dev")
+    parser.add_argument(
+        "--split", default="dev", metavar="SPLIT", help="of the data of the run (default: dev)"
+    )
     parser.add_argument(
         "--data-dir", metavar="DIR", help="folder of the data, if it has moved since the training"
     )
@@ -61,18 +63,18 @@ def run(args: argparse.Namespace) -> None:
     """Writes the figures and says where."""
     for name, least in (("sentences", 1), ("seed", 0), ("min_count", 1)):
         if getattr(args, name) < least:
-            option = name.replace("_", "-")
-            raise ConfigError(f"--{option} must be at least {least}, got {getattr(args, name)}")
+            option, value = name.replace("_", "-"), getattr(args, name)
+            raise ConfigError(f"--{option} must be at least {least}. Received: {value}")
     load_tensorflow(args.run_dir)
     import dsa_keras
-    from dsa_keras.inspection import check_attends
     from dsa_keras.inspection.report import inspect_model, sample, write_inspection
-    from dsa_keras.training.run import Run
+    from dsa_keras.models.network import check_attends
+    from dsa_keras.runs import Run
 
     model = dsa_keras.load(args.run_dir)
-    check_attends(model.config.model.encoder)
+    check_attends(model.config.model)
     compared = _compared(args.compare, model)
-    split = run_split(model, args.split, args.data_dir)
+    split = model.config.dataset(args.data_dir).part(args.split)
     source = f"{model.config.task} {args.split}"
     found = inspect_model(
         model,
@@ -96,14 +98,14 @@ def _compared(path: Path | None, model: SentenceModel) -> tuple[str, SentenceMod
     if path is None:
         return None
     import dsa_keras
-    from dsa_keras.inspection import check_attends
+    from dsa_keras.models.network import check_attends
 
     other = dsa_keras.load(path)
-    check_attends(other.config.model.encoder)
+    check_attends(other.config.model)
     if other.config.task != model.config.task:
         raise ConfigError(
             f"is a run on {other.config.task}, not on {model.config.task}",
             where=path,
             hint="Compare with a run on the same data",
         )
-    return other.config.model.encoder, other
+    return other.config.model.encoder.name, other

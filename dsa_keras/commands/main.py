@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 
 import dsa_keras
-from dsa_keras.commands.cli import Parser, example, run_command
+from dsa_keras.command_line import Parser, example, reported, run_command
+from dsa_keras.options import import_named
 
 COMMANDS = (
     "train",
@@ -32,7 +34,7 @@ _EXAMPLE = f"""
 
 
 def build_parser() -> Parser:
-    """The parser of all commands; it loads neither TensorFlow nor NumPy."""
+    """The parser of all commands; it does not load TensorFlow."""
     parser = Parser(
         prog=PROGRAM,
         description="Sentence embeddings with Dynamic Self-Attention (arXiv 1808.07383).\n"
@@ -48,4 +50,10 @@ def build_parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    return run_command(build_parser(), arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+
+    def run() -> int:
+        import_named(words)
+        return run_command(build_parser(), words)
+
+    return reported(PROGRAM, run)

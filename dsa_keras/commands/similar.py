@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import heapq
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from dsa_keras.commands.cli import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.commands.streams import check_readable, in_chunks, read_lines
 from dsa_keras.errors import ConfigError
+from dsa_keras.options import add_run
 from dsa_keras.progress import progress_bar
 
 _EXAMPLE = """
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
-    parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run")
+    add_run(parser)
     parser.add_argument("query", metavar="QUERY", help="a sentence")
     parser.add_argument(
         "--file", metavar="FILE", required=True, help="sentences, one a line; - standard input"
@@ -47,7 +47,7 @@ class _Match(NamedTuple):
 def run(args: argparse.Namespace) -> None:
     """Keeps the best in a heap while the file goes by."""
     if args.top < 1:
-        raise ConfigError(f"--top must be at least 1, got {args.top}")
+        raise ConfigError(f"--top must be at least 1. Received: {args.top}")
     check_readable(args.file)
     load_tensorflow(args.run_dir)
     import dsa_keras

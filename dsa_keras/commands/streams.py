@@ -30,11 +30,16 @@ def read_lines(path: str) -> Iterator[str]:
             line.encode()
         except UnicodeEncodeError:
             raise DataError(
-                "the line is not UTF-8", where=_name(path), line=number, hint="Save it as UTF-8"
+                "the line is not UTF-8",
+                where=source_name(path),
+                line=number,
+                hint="Save it as UTF-8",
             ) from None
         yield line.rstrip("\r\n")
     if number == 0:
-        raise DataError("there is no line to read", where=_name(path), hint="One sentence a line")
+        raise DataError(
+            "there is no line to read", where=source_name(path), hint="Write one sentence a line"
+        )
 
 
 def check_readable(path: str | None) -> None:
@@ -45,19 +50,6 @@ def check_readable(path: str | None) -> None:
     """
     if path is not None and path != "-":
         next(read_lines(path))
-
-
-def split_pair(line: str, number: int, path: str) -> tuple[str, str]:
-    """Two sentences of a line, separated by a tab."""
-    parts = line.split("\t")
-    if len(parts) != 2:
-        raise DataError(
-            f"{len(parts)} sentences where this model needs two",
-            where=_name(path),
-            line=number,
-            hint="Write premise and hypothesis on a line with a tab between them",
-        )
-    return parts[0], parts[1]
 
 
 def in_chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -101,5 +93,6 @@ def _numbered(path: str) -> Iterator[tuple[int, str]]:
         yield number, raw.decode("utf-8", "surrogateescape")
 
 
-def _name(path: str) -> str:
+def source_name(path: str) -> str:
+    """What to call it in messages."""
     return "standard input" if path == "-" else path

@@ -15,27 +15,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsa_keras.commands.cli import (
+from dsa_keras.command_line import example, load_tensorflow
+from dsa_keras.commands.train_settings import check_agreement, machine_options
+from dsa_keras.data.archives import check_file
+from dsa_keras.datasets import DATASETS, load_dataset
+from dsa_keras.encoders import DEFAULT_ENCODER
+from dsa_keras.errors import ConfigError
+from dsa_keras.options import (
+    add_data_options,
+    add_encoder_option,
     add_hyper_parameters,
-    example,
-    given_hyper_parameters,
-    load_tensorflow,
-)
-from dsa_keras.commands.train_settings import (
-    check_agreement,
-    configs,
+    add_import_option,
+    add_task,
+    chosen_recipe,
     data_options,
-    machine_options,
+    given_hyper_parameters,
+    import_words,
 )
-from dsa_keras.config import DEMO_TASKS, ENCODERS, PAPER_TASKS
-from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.runs import Run
 
 if TYPE_CHECKING:
-    from dsa_keras.data.dataset import Dataset
+    from dsa_keras.config import ModelConfig
+    from dsa_keras.datasets import Dataset
     from dsa_keras.inspection.probe import Probe
-    from dsa_keras.training.run import Run
-
-TASKS = (*PAPER_TASKS, "file", *DEMO_TASKS)
+    from dsa_keras.runs import RunConfig
 
 _EXAMPLE = """
 python -m dsa_keras train sst2 --data-dir data --vectors glove.840B.300d.zip --run-dir runs/sst2
@@ -55,8 +58,9 @@ def add_parser(commands: Any) -> None:
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
-    parser.add_argument("task", choices=TASKS, metavar="TASK", help=", ".join(TASKS))
-    parser.add_argument("--encoder", choices=ENCODERS, help="default: dsa-single")
+    add_task(parser)
+    add_encoder_option(parser)
+    add_import_option(parser)
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/TASK[-ENCODER]")
     parser.add_argument("--seeds", type=int, metavar="N", help="train N runs, DIR-seed0 and so on")
     parser.add_argument("--resume", action="store_true", help="go on from the last finished epoch")
@@ -86,106 +90,70 @@ def add_parser(commands: Any) -> None:
     add_hyper_parameters(parser)
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say which data to train on."""
-    data = parser.add_argument_group("data")
-    data.add_argument("--data-dir", metavar="DIR", help="folder (or archive) of the data")
-    data.add_argument(
-        "--vectors",
-        nargs="+",
-        metavar="FILE",
-        help="word vectors, .txt or .zip or .gz; without any, words get random vectors that are "
-        "trained",
-    )
-    data.add_argument(
-        "--on-bad-rows",
-        choices=("error", "skip"),
-        help="stop at a bad row (default), or leave it out and count it",
-    )
-    data.add_argument(
-        "--sentences-only",
-        action="store_true",
-        default=None,
-        help="SST: train on whole sentences, not on all phrases",
-    )
-    data.add_argument("--size", type=int, metavar="N", help="demo tasks: number of examples")
-    file = parser.add_argument_group("TASK file: your own .csv, .tsv or .jsonl (also .gz, .zip)")
-    file.add_argument("--file", metavar="FILE", help="one file with all the data")
-    for split in ("train", "dev", "test"):
-        file.add_argument(f"--{split}-file", metavar="FILE", help=f"file of the {split} split")
-    file.add_argument("--text-column", metavar="NAME", help="the sentence (default: text)")
-    file.add_argument("--pair-column", metavar="NAME", help="the second sentence, for pairs")
-    file.add_argument("--label-column", metavar="NAME", help="the class (default: label)")
-    file.add_argument("--split-column", metavar="NAME", help="says train, dev or test per row")
-    file.add_argument(
-        "--fractions",
-        nargs=3,
-        type=float,
-        metavar=("TRAIN", "DEV", "TEST"),
-        help="shares of one file (default: 0.8 0.1 0.1)",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Trains one run, or one per seed."""
     if args.resume and args.force:
         raise ConfigError("--resume goes on with a run, --force removes it", hint="Give one")
     if args.seeds is not None and args.seeds < 1:
-        raise ConfigError(f"--seeds must be at least 1, got {args.seeds}")
-    folder = _run_dir(args)
-    given_hyper_parameters(args)
-    data_options(args)
+        raise ConfigError(f"--seeds must be at least 1. Received: {args.seeds}")
+    if ":" in args.task:
+        args.imports = [*args.imports, args.task.partition(":")[0]]
+        args.task = DATASETS.get(args.task).name
+    runs = _runs(args)
+    # What can be refused is refused before the first of many hours.
+    like = None
+    if args.resume:
+        like = next((one for one in runs.values() if one.config_file.exists()), Run(_run_dir(args)))
+        check_agreement(args, like.config(), like, ignored=("seed", "epochs"))
+    else:
+        chosen_recipe(args, args.task)
+        for path in args.vectors or ():
+            check_file(path)
+        for one in runs.values():
+            one.check_free(force=args.force)
     load_tensorflow()
-    from dsa_keras.training.run import Run
-
-    if args.seeds is None:
-        return _train_one(args, Run(folder))
-    first = given_hyper_parameters(args).get("seed", 0)
-    runs = [Run(f"{folder}-seed{first + number}") for number in range(args.seeds)]
-    if not args.resume and not args.force:
-        _refuse_existing(runs)
-    for number, one in enumerate(runs):
-        args.hyper_seed = first + number
-        print(f"seed {args.hyper_seed}: {one.path}", flush=True)
-        model = next((other for other in runs if other.config_file.exists()), None)
-        if code := _train_one(args, one, like=model if args.resume else None):
+    for seed, one in runs.items():
+        if args.seeds is not None:
+            print(f"seed {seed}: {one.path}", flush=True)
+        if code := _train_one(args, one, seed, like):
             return code
-    _print_summary(runs)
+    if args.seeds is not None:
+        _print_summary(list(runs.values()))
     return 0
 
 
 def _run_dir(args: argparse.Namespace) -> Path:
     if args.run_dir is not None:
         return args.run_dir
-    encoder = given_hyper_parameters(args).get("encoder", "dsa-single")
-    return Path("runs") / (args.task if encoder == "dsa-single" else f"{args.task}-{encoder}")
+    encoder = given_hyper_parameters(args).get("encoder", DEFAULT_ENCODER)
+    return Path("runs") / (args.task if encoder == DEFAULT_ENCODER else f"{args.task}-{encoder}")
 
 
-def _refuse_existing(runs: list[Run]) -> None:
-    """Before the first of many hours, not before the last of them."""
-    for one in runs:
-        if one.path.exists() and any(one.path.iterdir()):
-            raise RunError(
-                "the folder is not empty",
-                where=one.path,
-                hint="Choose another --run-dir, go on with --resume, or overwrite with --force",
-            )
+def _runs(args: argparse.Namespace) -> dict[int | None, Run]:
+    """The runs to train by their seeds; a single one has that of its recipe."""
+    folder = _run_dir(args)
+    if args.seeds is None:
+        return {None: Run(folder)}
+    first = given_hyper_parameters(args).get("seed", 0)
+    if not isinstance(first, int):
+        raise ConfigError(f"seed must be a whole number. Received: {first!r}")
+    return {seed: Run(f"{folder}-seed{seed}") for seed in range(first, first + args.seeds)}
 
 
-def _train_one(args: argparse.Namespace, one: Run, like: Run | None = None) -> int:
+def _train_one(args: argparse.Namespace, one: Run, seed: int | None, like: Run | None) -> int:
     """Trains or resumes a run; Ctrl-C and SIGTERM end it with a word on how to go on."""
     with _terminated_as_interrupted():
         try:
-            if args.resume and (like is None or one.config_file.exists()):
-                _resume(args, one)
-            elif like is not None:
-                _train_like(args, one, like)
+            if like is None:
+                _train_new(args, one, seed)
+            elif one.config_file.exists():
+                _resume(args, one, seed)
             else:
-                _train_new(args, one)
+                _train_like(args, one, seed, like.config())
         except KeyboardInterrupt:
             _print_how_to_resume(args, one)
             return 130
-    _print_result(one)
+    _print_result(args, one)
     return 0
 
 
@@ -203,121 +171,113 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _train_new(args: argparse.Namespace, one: Run) -> None:
-    from dsa_keras.data.archives import check_file
-    from dsa_keras.data.registry import load_dataset
+def _train_new(args: argparse.Namespace, one: Run, seed: int | None) -> None:
+    from dsa_keras.training.task_data import prepare_task
     from dsa_keras.training.trainer import train
 
-    model, training = configs(args)
-    for path in args.vectors or ():
-        check_file(path)
-    options = data_options(args)
-    dataset = load_dataset(args.task, args.data_dir, **options)
+    recipe = chosen_recipe(args, args.task)
+    if seed is not None:
+        recipe = recipe.replace(seed=seed)
+    dataset = load_dataset(args.task, args.data_dir, **data_options(args, args.task))
     for split, count in dataset.skipped.items():
         if count:
             print(f"{split}: {count:,} bad rows left out")
-    if not args.vectors and args.task not in DEMO_TASKS:
-        kind = "trained" if model.train_embeddings else "fixed"
+    vectors = args.vectors or ()
+    if not vectors and DATASETS.get(args.task).vectors:
+        kind = "trained" if recipe.model.train_embeddings else "fixed"
         print(f"no --vectors given: words get random vectors that are {kind}", flush=True)
-    probe = _probe(args, one, model.encoder, dataset)
+    probe = _probe(args, one, recipe.model, dataset)
+    dimension = given_hyper_parameters(args).get("embedding_dim")
     train(
         dataset,
-        model,
-        training,
         one.path,
-        vectors=args.vectors or (),
-        data={"data_dir": args.data_dir, "options": options},
+        recipe,
+        vectors=vectors,
         options=replace(machine_options(args), probe=probe),
         force=args.force,
+        task_data=prepare_task(dataset, recipe, vectors, dimension=dimension),
     )
 
 
-def _train_like(args: argparse.Namespace, one: Run, like: Run) -> None:
+def _train_like(args: argparse.Namespace, one: Run, seed: int | None, config: RunConfig) -> None:
     """Trains the run of another seed with the settings of a sibling."""
-    from dsa_keras.data.registry import load_dataset
     from dsa_keras.training.fit import Options
-    from dsa_keras.training.trainer import train
+    from dsa_keras.training.trainer import resumed_options, train
 
-    config = like.config()
-    check_agreement(args, config, like, ignored=("seed", "epochs"))
-    epochs = getattr(args, "hyper_epochs", config.training.epochs)
-    dataset = load_dataset(config.task, config.data["data_dir"], **config.data["options"])
-    probe = _probe(args, one, config.model.encoder, dataset)
+    epochs = given_hyper_parameters(args).get("epochs", config.training.epochs)
+    dataset = config.dataset()
+    probe = _probe(args, one, config.model, dataset)
     train(
         dataset,
-        config.model,
-        config.training.replace(seed=args.hyper_seed, epochs=epochs),
         one.path,
-        vectors=config.vectors["files"],
-        data={name: config.data[name] for name in ("data_dir", "options")},
-        options=Options(histograms=args.histograms, probe=probe, **config.options),
+        config.recipe.replace(seed=seed, epochs=epochs),
+        vectors=config.vector_files,
+        options=resumed_options(config, Options(histograms=args.histograms, probe=probe)),
     )
 
 
-def _resume(args: argparse.Namespace, one: Run) -> None:
-    from dsa_keras.data.registry import load_dataset
+def _resume(args: argparse.Namespace, one: Run, seed: int | None) -> None:
     from dsa_keras.training.fit import Options
     from dsa_keras.training.trainer import resume
 
     config = one.config()
-    check_agreement(args, config, one, ignored=("epochs",))
-    before = _epochs_done(one)
-    epochs = getattr(args, "hyper_epochs", None)
-    probe = None
+    check_agreement(args, config, one, ignored=("epochs",) if seed is None else ("seed", "epochs"))
+    before = len(one.records())
+    epochs = given_hyper_parameters(args).get("epochs")
+    dataset = probe = None
     if args.probe is not None:
-        dataset = load_dataset(config.task, config.data["data_dir"], **config.data["options"])
-        probe = _probe(args, one, config.model.encoder, dataset)
-    resume(one.path, epochs=epochs, options=Options(histograms=args.histograms, probe=probe))
-    if before and _epochs_done(one) == before:
+        dataset = config.dataset()
+        probe = _probe(args, one, config.model, dataset)
+    shown = Options(histograms=args.histograms, probe=probe)
+    resume(one.path, epochs=epochs, dataset=dataset, options=shown)
+    if before and len(one.records()) == before:
         print(
             f"nothing is left to do: {before} epochs are done"
             + (
-                ", and the dev accuracy has not improved for long enough to stop early"
+                f", and the dev {config.model.objective.monitor} has not improved for long enough "
+                "to stop early"
                 if before < (epochs or config.training.epochs)
                 else "; train longer with --epochs"
             )
         )
 
 
-def _probe(args: argparse.Namespace, one: Run, encoder: str, dataset: Dataset) -> Probe | None:
+def _probe(
+    args: argparse.Namespace, one: Run, model: ModelConfig, dataset: Dataset
+) -> Probe | None:
     """What looks at the model after each epoch; refused before the training if it cannot."""
     if args.probe is None:
         return None
-    from dsa_keras.inspection import check_attends
     from dsa_keras.inspection.probe import Probe, probe_texts
+    from dsa_keras.models.network import check_attends
 
-    check_attends(encoder)
+    check_attends(model)
     return Probe(probe_texts(args.probe, dataset), one.logs / "probe")
 
 
-def _epochs_done(one: Run) -> int:
-    return len(one.metrics()) if one.metrics_file.exists() else 0
-
-
 def _print_how_to_resume(args: argparse.Namespace, one: Run) -> None:
-    done = _epochs_done(one)
     if not one.config_file.exists():
         print("\nstopped before the training began; nothing was kept")
         return
-    folder = _run_dir(args)
-    command = f"python -m dsa_keras train {args.task} --run-dir {shlex.quote(str(folder))} --resume"
+    done = len(one.records())
+    words = ["train", args.task, *import_words(args), "--run-dir", str(_run_dir(args)), "--resume"]
     if args.seeds is not None:
-        command += f" --seeds {args.seeds}"
+        words += ["--seeds", str(args.seeds)]
     after = f"after epoch {done}, which is saved" if done else "before the first epoch was finished"
-    print(f"\nstopped {after}. Go on with:\n  {command}")
+    print(f"\nstopped {after}. Go on with:\n  python -m dsa_keras {shlex.join(words)}")
 
 
-def _print_result(one: Run) -> None:
-    best = max(one.metrics(), key=lambda record: record["dev_accuracy"])
-    path = shlex.quote(str(one.path))
-    pair = one.config().is_pair
-    sentences = '"first sentence" "second sentence"' if pair else '"your sentence"'
+def _print_result(args: argparse.Namespace, one: Run) -> None:
+    config = one.config()
+    objective, best = config.model.objective, one.best(config)
+    path = shlex.join([str(one.path), *import_words(args)])
     print(
-        f"dev accuracy {best['dev_accuracy']:.4f} (epoch {best['epoch']}), run folder {path}\n"
+        f"dev {objective.monitor} {best[objective.dev_figure]:.4f} (epoch {best['epoch']}), "
+        f"run folder {shlex.quote(str(one.path))}\n"
         "next:\n"
-        f"  python -m dsa_keras evaluate {path} --split test\n"
-        f"  python -m dsa_keras predict {path} {sentences}\n"
-        f"  tensorboard --logdir {path}/logs",
+        f"  python -m dsa_keras evaluate {path}\n"
+        f"  python -m dsa_keras predict {path} {config.model.inputs.example_arguments}\n"
+        f"  tensorboard --logdir {shlex.quote(str(one.logs))}",
         flush=True,
     )
 
@@ -325,8 +285,9 @@ def _print_result(one: Run) -> None:
 def _print_summary(runs: list[Run]) -> None:
     from dsa_keras.commands.compare import mean_and_deviation
 
-    accuracies = [max(record["dev_accuracy"] for record in one.metrics()) for one in runs]
+    objective = runs[0].config().model.objective
+    figures = [one.best(one.config())[objective.dev_figure] for one in runs]
     print(
-        f"{len(runs)} seeds: dev accuracy {mean_and_deviation(accuracies)}\n"
-        f"  python -m dsa_keras compare {' '.join(shlex.quote(str(one.path)) for one in runs)}"
+        f"{len(runs)} seeds: dev {objective.monitor} {mean_and_deviation(figures)}\n"
+        f"  python -m dsa_keras compare {shlex.join(str(one.path) for one in runs)}"
     )

@@ -5,7 +5,13 @@
 
 from dsa_keras.datasets.dataset import Dataset, Origin, Split
 from dsa_keras.datasets.entry import Entry, Option
-from dsa_keras.datasets.loading import DATASETS, load_dataset, preset, register_dataset
+from dsa_keras.datasets.loading import (
+    DATASETS,
+    load_dataset,
+    preset,
+    recipe_for,
+    register_dataset,
+)
 
 __all__ = [
     "DATASETS",
@@ -16,5 +22,6 @@ __all__ = [
     "Split",
     "load_dataset",
     "preset",
+    "recipe_for",
     "register_dataset",
 ]

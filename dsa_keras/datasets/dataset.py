@@ -105,10 +105,6 @@ class Dataset:
             )
         return self.splits[split]
 
-    def loaded_from(self, origin: Origin) -> Dataset:
-        """The same with its origin told."""
-        return replace(self, origin=origin)
-
     def _checked(self, name: str, split: Split) -> Split:
         where = f"{self.name}, split {name}"
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from dsa_keras import recipes
 from dsa_keras.config import Recipe
 from dsa_keras.datasets.dataset import Dataset, Origin
 from dsa_keras.datasets.entry import Entry
@@ -46,7 +48,7 @@ def load_dataset(
     entry = DATASETS.get(name)
     dataset = entry.read(data_dir, **entry.checked(options))
     folder = None if data_dir is None else os.fspath(data_dir)
-    return dataset.loaded_from(Origin(folder, dict(options)))
+    return replace(dataset, name=entry.name, origin=Origin(folder, dict(options)))
 
 
 def preset(
@@ -73,9 +75,24 @@ def preset(
     >>> preset("snli", "dsa-multiple").model.encoder.num_attentions
     8
     """
-    from dsa_keras.recipes import without_vectors
-
     entry = DATASETS.get(task)
     chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
     recipe = entry.recipe(chosen, options or {})
-    return recipe if vectors or not entry.vectors else without_vectors(recipe)
+    return recipe if vectors or not entry.vectors else recipes.without_vectors(recipe)
+
+
+def recipe_for(
+    dataset: Dataset, encoder: str | Encoder = DEFAULT_ENCODER, *, vectors: bool = True
+) -> Recipe:
+    """The recipe of a data set that is loaded, or was made in Python; see `preset`.
+
+    Args:
+        dataset: what to train on.
+        encoder: one of `ENCODERS`, or an encoder with settings of your own.
+        vectors: whether there are word vectors. Random ones, where there are none, are trained.
+    """
+    if dataset.origin is not None:
+        return preset(dataset.name, encoder, dataset.origin.options, vectors=vectors)
+    chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
+    recipe = recipes.own_data(chosen, dataset.objective, dataset.inputs)
+    return recipe if vectors else recipes.without_vectors(recipe)

@@ -74,12 +74,28 @@ class Encoder(Settings, abc.ABC):
             `(batch, units)`, or for packed words `(rows, segments, units)`.
         """
 
-    def trace(self, layers: Mapping[str, keras.Layer], words: Any) -> dict[str, Any]:
-        """Applies the layers and keeps what they attend to; see `AttentionLayer.trace`."""
+    def encode_ids(
+        self,
+        layers: Mapping[str, keras.Layer],
+        embedding: keras.Layer,
+        word_ids: Any,
+        **packed: Any,
+    ) -> Any:
+        """Goes from word ids to sentence vectors.
+
+        An encoder that wants more of a word than its vector, such as a weight of its own, does so
+        here; for others it is `encode` on the vectors.
+        """
+        return self.encode(layers, embedding(word_ids), **packed)
+
+    def trace(
+        self, layers: Mapping[str, keras.Layer], embedding: keras.Layer, word_ids: Any
+    ) -> dict[str, Any]:
+        """The same, keeping what is attended to; see `AttentionLayer.trace`."""
         from dsa_keras.layers import TracedAttention
 
         traced = TracedAttention(layers[ATTENTION], name="traced_attention")
-        return self.encode({**layers, ATTENTION: traced}, words)
+        return self.encode_ids({**layers, ATTENTION: traced}, embedding, word_ids)
 
     def word_tables(self, embedding: keras.Layer, layers: Mapping[str, keras.Layer]) -> Any:
         """What encodes many sentences by tables of their words; see `TabledEncoder`."""

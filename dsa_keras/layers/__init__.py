@@ -5,6 +5,11 @@ mask itself (padding never changes what is computed for a real word) and has no 
 weights.
 """
 
+from dsa_keras.backend import require_tensorflow
+
+require_tensorflow()
+
+
 from dsa_keras.layers.attention import AttentionLayer
 from dsa_keras.layers.compression import WordCompression
 from dsa_keras.layers.conv_max_pooling import ConvMaxPooling

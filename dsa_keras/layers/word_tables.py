@@ -50,6 +50,8 @@ class TabledEncoder:
 
     Example:
 
+    >>> from dsa_keras.datasets import preset
+    >>> from dsa_keras.models import Network
     >>> network = Network(preset("sst2").model.replace(vocabulary_size=1000))
     >>> tabled = network.word_tables()
     >>> tables = tabled.tables(np.array([0, 5, 7]))   # row 0 is padding

@@ -15,9 +15,10 @@ import numpy as np
 from keras import ops
 
 from dsa_keras.config import ModelConfig
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError
 from dsa_keras.keras_private import dtype_policy
-from dsa_keras.layers import GatherSentences, HeuristicMatching, UnpackIds, WordEmbedding
+from dsa_keras.layers import GatherSentences, UnpackIds, WordEmbedding
 
 
 def _in_own_policy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,6 +43,7 @@ class Network:
 
     Example:
 
+    >>> from dsa_keras.datasets import preset
     >>> network = Network(preset("snli").model.replace(vocabulary_size=1000))
     >>> network.encoder(np.array([[5, 7, 9, 0]])).shape
     TensorShape([1, 600])
@@ -56,11 +58,14 @@ class Network:
         # Making a layer draws seeds for its weights, so a seed means what it does in this order.
         if self.inputs.is_pair:
             self._make_encoder()
-            self.head = config.objective.head()
+            self._make_head()
         else:
-            self.head = config.objective.head()
+            self._make_head()
             self._make_encoder()
-        self.matching = HeuristicMatching(name="matching") if self.inputs.is_pair else None
+        self.matching = config.head.matching() if self.inputs.is_pair else None
+
+    def _make_head(self) -> None:
+        self.head = self.config.head.layer(self.config.objective.num_outputs)
 
     def _make_encoder(self) -> None:
         config = self.config
@@ -147,7 +152,7 @@ class Network:
     def encoder_on(self, embedding: keras.Layer) -> keras.Model:
         """The encoder on another layer that gives words their vectors."""
         word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-        vectors = self.config.encoder.encode(self.layers, embedding(word_ids))
+        vectors = self.config.encoder.encode_ids(self.layers, embedding, word_ids)
         return keras.Model(word_ids, vectors, name="encoder")
 
     @_in_own_policy
@@ -155,7 +160,7 @@ class Network:
         """The traced encoder on another layer that gives words their vectors."""
         check_attends(self.config)
         word_ids = keras.Input((None,), dtype="int32", name="word_ids")
-        outputs = self.config.encoder.trace(self.layers, embedding(word_ids))
+        outputs = self.config.encoder.trace(self.layers, embedding, word_ids)
         return keras.Model(word_ids, outputs, name="traced_encoder")
 
     def word_tables(self) -> Any:
@@ -168,8 +173,7 @@ class Network:
         """What the head sees of the sentences of each example, given in order."""
         if self.matching is None:
             return vectors[0]
-        premise, hypothesis = vectors
-        return self.matching([hypothesis, premise])
+        return self.config.head.joined(self.matching, vectors)
 
     def assign_vectors(self, matrix: Any) -> None:
         """Puts word vectors `(vocabulary_size, embedding_dim)` into the network."""
@@ -215,9 +219,9 @@ class Network:
         encoder, num_segments = self.config.encoder, ops.size(inputs["index"])
         form = {"segment_ids": inputs["segment_ids"], "num_segments": num_segments}
         if encoder.packs:
-            return encoder.encode(self.layers, self.embedding(inputs["word_ids"]), **form)
+            return encoder.encode_ids(self.layers, self.embedding, inputs["word_ids"], **form)
         ids = UnpackIds(name="unpacked")(inputs["word_ids"], **form)
-        return encoder.encode(self.layers, self.embedding(ids))
+        return encoder.encode_ids(self.layers, self.embedding, ids)
 
 
 def check_attends(config: ModelConfig) -> None:
@@ -227,9 +231,10 @@ def check_attends(config: ModelConfig) -> None:
         ConfigError: if there is nothing to look at.
     """
     if not config.encoder.attends:
+        attending = [one.name for one in ENCODERS if one.attends]
         raise ConfigError(
             f"the encoder {config.encoder.name} has no attention to look at",
-            hint="Train one that attends",
+            hint=f"Encoders with attention: {', '.join(attending)}",
         )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dsa_keras.objectives import register_objective
-from dsa_keras.objectives.mlp_objective import MlpObjective
 from dsa_keras.objectives.objective import Answer, Evaluation, Objective
 from dsa_keras.settings import from_data
 
@@ -143,7 +142,7 @@ class ClassEvaluation(Evaluation):
 
 @register_objective("classification")
 @dataclass(frozen=True)
-class Classification(MlpObjective):
+class Classification(Objective):
     """One of several classes for each text, by the cross-entropy of the paper.
 
     Attributes:
@@ -160,7 +159,6 @@ class Classification(MlpObjective):
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
-        super().check()
         self.require("class_names", len(self.class_names) >= 2, "at least 2 names")
         distinct = len(set(self.class_names)) == len(self.class_names)
         self.require("class_names", distinct, "different names")

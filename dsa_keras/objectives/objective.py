@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -73,11 +73,11 @@ class Evaluation(abc.ABC):
 class Objective(Settings, abc.ABC):
     """What a model is trained to say, and how that is judged.
 
-    An objective is a frozen dataclass: the hyper-parameters of its head, and what the data decides
+    An objective is a frozen dataclass of its hyper-parameters and of what the data decides
     (`from_data`), such as the names of the classes.
 
-    The head gives raw outputs. `numbers` turns them into what a model says, in graphs, and
-    `numbers_of` does the same in NumPy.
+    The head of the network gives raw outputs. `numbers` turns them into what a model says, in
+    graphs, and `numbers_of` does the same in NumPy.
     """
 
     name: ClassVar[str] = ""
@@ -149,9 +149,10 @@ class Objective(Settings, abc.ABC):
 
     # Network
 
+    @property
     @abc.abstractmethod
-    def head(self) -> keras.Layer:
-        """Makes the layer from the features of the texts, `(batch, features)`, to raw outputs."""
+    def num_outputs(self) -> int:
+        """How many raw outputs there are for a text."""
 
     @abc.abstractmethod
     def loss(self) -> keras.losses.Loss:
@@ -168,13 +169,6 @@ class Objective(Settings, abc.ABC):
     @abc.abstractmethod
     def numbers_of(self, raw: np.ndarray) -> np.ndarray:
         """The same in NumPy."""
-
-    def take_statistics(self, head: keras.Layer, features: np.ndarray) -> None:
-        """Makes statistics that the head keeps those of these features; see `WeightAverage`."""
-
-    def inference_head(self, head: keras.Layer) -> tuple[Callable[[Any], Any], list[Any]]:
-        """The head for inference: a function from features to raw outputs, and its variables."""
-        return lambda features: head(features, training=False), [w.value for w in head.weights]
 
     # Judgement
 

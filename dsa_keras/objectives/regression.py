@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dsa_keras.objectives import register_objective
-from dsa_keras.objectives.mlp_objective import MlpObjective
-from dsa_keras.objectives.objective import Answer, Evaluation
+from dsa_keras.objectives.objective import Answer, Evaluation, Objective
 from dsa_keras.settings import from_data
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class NumberEvaluation(Evaluation):
 
 @register_objective("regression")
 @dataclass(frozen=True)
-class Regression(MlpObjective):
+class Regression(Objective):
     """A number for each text, by the mean squared error; the order of the numbers is monitored.
 
     The head learns numbers of mean 0 and deviation 1, so the unit of the targets does not matter.
@@ -126,7 +125,6 @@ class Regression(MlpObjective):
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
-        super().check()
         self.require_each(("deviation",), "positive")
 
     @property

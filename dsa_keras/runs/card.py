@@ -48,7 +48,7 @@ was not looked at in training.
 
 ```bash
 python -m dsa_keras predict {path} {inputs.example_arguments}
-python -m dsa_keras evaluate {path} --split test
+python -m dsa_keras evaluate {path}
 tensorboard --logdir {path}/logs
 ```
 

@@ -72,7 +72,7 @@ class RunConfig:
         Raises:
             DataError: if it was made in Python, or is not of the same kind any more.
         """
-        from dsa_keras.datasets import DATASETS, load_dataset
+        from dsa_keras.datasets import load_dataset
 
         origin = self.origin
         if origin is None:
@@ -81,7 +81,6 @@ class RunConfig:
                 where=self.task,
                 hint="Give the data set itself, in Python",
             )
-        DATASETS.registered(self.task)
         found = load_dataset(self.task, data_dir or origin.data_dir, **origin.options)
         self.check_dataset(found, str(data_dir or self.task))
         return found
@@ -128,6 +127,8 @@ class RunConfig:
                 raise ConfigError(f"its {one.name!r} is not a {kind.__name__}")
             if one.name not in values and one.name in _NEEDED:
                 raise ConfigError(f"it has no {one.name!r}")
+        if ":" in values["task"]:
+            raise ConfigError(f"its task is no name: {values['task']!r:.80}")
         known = {one.name for one in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - known):
             raise ConfigError(f"its key {unknown[0]!r} is not known")

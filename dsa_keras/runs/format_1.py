@@ -13,7 +13,7 @@ from dsa_keras.inputs import PAIR, SENTENCE
 
 FORMAT = 1
 
-_OBJECTIVE = "classification"
+_OBJECTIVE, _HEAD = "classification", "mlp"
 """All that format 1 knew."""
 
 
@@ -39,11 +39,12 @@ def hyper_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
     model = _model(values["model"], ["0", "1"], is_pair=False)
     chosen = {
         **model["objective"],
+        **model["head"],
         **model["encoder"],
         **model,
         "encoder": model["encoder"]["name"],
     }
-    for name in ("name", "objective", "inputs", "class_names", "vocabulary_size"):
+    for name in ("name", "head", "objective", "inputs", "class_names", "vocabulary_size"):
         chosen.pop(name, None)
     return {**chosen, **values["training"]}
 
@@ -51,9 +52,11 @@ def hyper_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
 def _model(flat: Mapping[str, Any], class_names: Any, is_pair: bool) -> dict[str, Any]:
     from dsa_keras.config import ModelConfig
     from dsa_keras.encoders import ENCODERS
+    from dsa_keras.heads import HEADS
     from dsa_keras.objectives import OBJECTIVES
 
-    encoder, objective = ENCODERS.registered(flat["encoder"]), OBJECTIVES.registered(_OBJECTIVE)
+    encoder, objective = ENCODERS.registered(str(flat["encoder"])), OBJECTIVES.get(_OBJECTIVE)
+    head = HEADS.get(_HEAD)
     own = ("vocabulary_size", *ModelConfig.own_choices())
 
     def part(names: tuple[str, ...]) -> dict[str, Any]:
@@ -66,6 +69,6 @@ def _model(flat: Mapping[str, Any], class_names: Any, is_pair: bool) -> dict[str
         "objective": {
             "name": objective.name,
             "class_names": list(class_names),
-            **part(objective.choices()),
         },
+        "head": {"name": head.name, **part(head.choices())},
     }

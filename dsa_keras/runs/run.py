@@ -30,8 +30,8 @@ import numpy as np
 
 from dsa_keras.data.vocabulary import Vocabulary
 from dsa_keras.errors import ConfigError, DataError, RunError
-from dsa_keras.files import replaced_folder, write_json
-from dsa_keras.locks import locked
+from dsa_keras.files import recover_folder, replaced_folder, write_json
+from dsa_keras.locks import LOCK, locked
 from dsa_keras.manifest import Manifest
 from dsa_keras.runs.config import FORMAT, RunConfig
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _OURS = (
     *("config.json", "vocabulary.txt", "vectors.npy", "best.npz", "last.npz", "metrics.jsonl"),
-    *("manifest.json", "README.md", "logs", "figures", ".lock"),
+    *("manifest.json", "README.md", "logs", "figures", LOCK),
 )
 _MISSING_HINT = "Restore it, or train again"
 
@@ -62,7 +62,7 @@ class Run:
         self.metrics_file = self.path / "metrics.jsonl"
         self.card_file = self.path / "README.md"
         self.logs = self.path / "logs"
-        self.manifest = Manifest(self.path)
+        self.manifest = Manifest(self.path, hint=_MISSING_HINT)
 
     # Making a folder
 
@@ -76,9 +76,10 @@ class Run:
         Raises:
             RunError: if the folder holds anything else than a run, or cannot be written to.
         """
+        recover_folder(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise RunError("is not a folder", where=self.path, hint="Choose another --run-dir")
-        if self.path.is_dir() and any(self.path.iterdir()):
+        if not self._is_empty():
             self._check_replaceable(force, made_by)
         parent = next(one for one in self.path.absolute().parents if one.exists())
         folder = self.path if self.path.is_dir() else parent
@@ -88,6 +89,9 @@ class Run:
                 where=self.path,
                 hint="Choose a --run-dir that you may write to",
             )
+
+    def _is_empty(self) -> bool:
+        return not self.path.is_dir() or all(one.name == LOCK for one in self.path.iterdir())
 
     def _check_replaceable(self, force: bool, made_by: str | None) -> None:
         if not force:
@@ -308,7 +312,12 @@ class Run:
             raise RunError(
                 "no epoch is finished yet", where=self.path, hint="Go on with train --resume"
             )
-        return best_record(records, config.model.objective)
+        try:
+            return best_record(records, config.model.objective)
+        except (KeyError, TypeError) as error:
+            raise RunError(
+                f"cannot be read ({error!r})", where=self.metrics_file, hint="Train the run again"
+            ) from None
 
     # Writing
 
@@ -333,11 +342,15 @@ class Run:
             files.write("README.md", lambda path: path.write_text(card, encoding="utf-8"))
 
     def save_evaluation(self, split: str, figures: Mapping[str, Any]) -> None:
-        """Keeps the figures of a split, and of which weights they are."""
+        """Keeps the figures of a split, and of which weights they are.
+
+        Raises:
+            RunError: if another process trains in the folder.
+        """
         values = {"split": split, "weights": self._weights(), **figures}
         path = self.evaluation_file(split)
         if self.manifest.exists:
-            with self.manifest.replacing() as files:
+            with locked(self.path, "evaluating"), self.manifest.replacing() as files:
                 files.write(path.name, lambda aside: write_json(aside, values))
         else:
             write_json(path, values)

@@ -269,7 +269,8 @@ class _Fit:
         """
         if self.average.decay:
             features = [self.features(inputs).numpy() for inputs, _ in self.sample]
-            self.objective.take_statistics(self.network.head, np.concatenate(features))
+            head = self.config.model.head
+            head.take_statistics(self.network.head, np.concatenate(features))
 
     def _finish_epoch(self, epoch: int, logs: dict[str, float]) -> bool:
         """Scores the dev split, decides how to go on, and saves everything."""
@@ -343,4 +344,6 @@ class _Fit:
                 where=where,
                 hint="Restore it, or train again",
             ) from None
-        self._save()
+        # Folders of format 1 may have lost what is made of the state.
+        if self.run.records() != self.records or not self.run.best_file.exists():
+            self._save()

@@ -18,9 +18,8 @@ import tensorflow as tf
 
 import dsa_keras
 from dsa_keras.config import ModelConfig, Recipe
-from dsa_keras.datasets import Dataset
+from dsa_keras.datasets import Dataset, recipe_for
 from dsa_keras.errors import ConfigError, RunError
-from dsa_keras.recipes import recipe_for
 from dsa_keras.runs import Run, RunConfig
 from dsa_keras.training.fit import AfterEpoch, Options, check_options, fit
 from dsa_keras.training.task_data import (
@@ -161,7 +160,8 @@ def resume(
         run_dir: the folder of the run.
         epochs: a new number of epochs, to train a finished run longer.
         dataset: the data of the run, if it is at hand; it must be if it was made in Python.
-        options: what is shown; how the run computes is taken from the run.
+        options: what is shown, and devices if they are others than before; how the run computes
+            is taken from the run.
         task_data: the data of the run as numbers, if it is at hand.
         after_epoch: called after each epoch; may stop the training.
 
@@ -217,8 +217,8 @@ def resume(
 def resumed_options(config: RunConfig, shown: Options) -> Options:
     """How a run goes on: as it began, but for what is shown."""
     how: dict[str, Any] = dict(config.options)
-    if devices := how.get("devices"):
-        how["devices"] = tuple(devices)
+    devices = shown.devices or how.get("devices")
+    how["devices"] = tuple(devices) if devices else None
     return Options(
         histograms=shown.histograms,
         show_progress=shown.show_progress,

@@ -2,9 +2,9 @@
 
 The highest version that loads answers, and those with a label stay as well. A new version is loaded
 and warmed up while the old one answers; then new requests go to the new one, and the old one is
-let go when its last request is done. A version that does not load is reported in the model's
-status, and tried again when its files change. Deleting the highest version's folder goes back to
-the one before it.
+let go when its last request is done. A version that does not load, or whose files are not those of
+its manifest, is reported in the model's status, and tried again when its files change. Deleting the
+highest version's folder goes back to the one before it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from export.server.metrics import Metrics
-from export.server.options import version_folders
 from export.server.status import ServingError, invalid
+from export.versions import version_folders, version_manifest
 
 if TYPE_CHECKING:
     from export.server.signatures import SavedModel
@@ -186,8 +186,15 @@ class Model:
 
 
 def _load_model(folder: Path, warm_up: bool) -> SavedModel:
+    """Loads a version whose files are those of its manifest, if it has one.
+
+    Files that the manifest does not list are left alone, such as warm-up requests of one's own.
+    """
     from export.server.signatures import SavedModel
 
+    manifest = version_manifest(folder)
+    if manifest.exists:
+        manifest.check(manifest.names)
     return SavedModel(folder, warm_up=warm_up)
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from dsa_keras.errors import ConfigError
+from export.versions import version_folders
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,19 +106,6 @@ class ServerOptions:
                 raise ConfigError(
                     f"label {label} names version {version}, which is not there", where=folder
                 )
-
-
-def version_folders(folder: Path) -> dict[int, Path]:
-    """The version folders of a model by number; other names are none of our business."""
-    try:
-        entries = list(folder.iterdir())
-    except FileNotFoundError:
-        return {}
-    return {
-        int(entry.name): entry
-        for entry in entries
-        if entry.name.isascii() and entry.name.isdigit() and len(entry.name) < 19 and entry.is_dir()
-    }
 
 
 def address(host: str, port: int) -> str:

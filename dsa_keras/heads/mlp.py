@@ -1,23 +1,23 @@
-"""What objectives share whose head is the paper's MLP."""
+"""`mlp`: the MLP of the paper's classifiers."""
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from dsa_keras.objectives.objective import Objective
+from dsa_keras.heads import register_head
+from dsa_keras.heads.head import Head
 
 if TYPE_CHECKING:
     import keras
+    import numpy as np
 
 
+@register_head("mlp")
 @dataclass(frozen=True)
-class MlpObjective(Objective):
-    """An objective with the MLP of the paper's classifier as its head.
+class Mlp(Head):
+    """Batch norm, dropout and LeakyReLU in each of one or two hidden layers (Section 4).
 
     Attributes:
         hidden_units: width of the head's hidden layers.
@@ -40,17 +40,12 @@ class MlpObjective(Objective):
         self.require_each(("hidden_units", "num_hidden_layers"), "at least 1")
         self.require_each(("head_dropout", "batch_norm_momentum"), "in [0, 1)")
 
-    @property
-    @abc.abstractmethod
-    def num_outputs(self) -> int:
-        """How many raw outputs there are."""
-
-    def head(self) -> keras.Layer:
-        """The MLP."""
+    def layer(self, num_outputs: int) -> keras.Layer:
+        """Makes the layer."""
         from dsa_keras.layers import HeDropout, MLPHead
 
         return MLPHead(
-            self.num_outputs,
+            num_outputs,
             hidden_units=self.hidden_units,
             num_hidden_layers=self.num_hidden_layers,
             dropout=self.head_dropout,
@@ -59,18 +54,18 @@ class MlpObjective(Objective):
             name="head",
         )
 
-    def take_statistics(self, head: keras.Layer, features: np.ndarray) -> None:
+    def take_statistics(self, layer: keras.Layer, features: np.ndarray) -> None:
         """Those of batch norm."""
-        head.take_statistics(features)
+        layer.take_statistics(features)
 
-    def inference_head(self, head: keras.Layer) -> tuple[Callable[[Any], Any], list[Any]]:
-        """The MLP with batch norm folded into the dense layers that follow."""
+    def inference(self, layer: keras.Layer) -> tuple[Callable[[Any], Any], list[Any]]:
+        """The layer with batch norm folded into the dense layers that follow."""
         import tensorflow as tf
 
         dense = [
-            tuple(tf.Variable(part, trainable=False) for part in parts) for parts in head.folded()
+            tuple(tf.Variable(part, trainable=False) for part in parts) for parts in layer.folded()
         ]
-        slope = head.negative_slope
+        slope = layer.negative_slope
 
         def raw(features: Any) -> Any:
             *hidden, (kernel, bias) = dense
