@@ -72,13 +72,7 @@ class Inputs:
 
     def is_one(self, value: Any) -> bool:
         """Whether a value is one text, and not many."""
-        if not self.is_pair:
-            return isinstance(value, str)
-        return (
-            isinstance(value, tuple)
-            and len(value) == 2
-            and all(isinstance(part, str) for part in value)
-        )
+        return self._is_text(value) and isinstance(value, str | tuple)
 
     def checked(self, texts: Iterable[Any]) -> list[Text]:
         """The texts as a list.
@@ -86,21 +80,28 @@ class Inputs:
         Raises:
             ConfigError: if one of them is not what the model takes.
         """
+        hint = f"Give a list of {'pairs' if self.is_pair else 'str'}"
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise ConfigError(f"texts must be a list, not one {type(texts).__name__}", hint=hint)
         found: list[Text] = []
         for number, text in enumerate(texts):
-            # A NumPy array of strings holds `numpy.str_`, which is a str.
-            parts = (text,) if isinstance(text, str) else text
-            if self.is_pair and isinstance(text, str):
-                parts = ()
-            if not isinstance(parts, tuple | list | np.ndarray) or not (
-                len(parts) == self.count and all(isinstance(part, str) for part in parts)
-            ):
+            if not self._is_text(text):
                 raise ConfigError(
-                    f"text {number} is not {self.what}. Received: {text!r:.60}",
-                    hint=f"Give a list of {'pairs' if self.is_pair else 'str'}",
+                    f"text {number} is not {self.what}. Received: {text!r:.60}", hint=hint
                 )
-            found.append(self.text(list(parts)))
+            found.append(tuple(text) if self.is_pair else text)
         return found
+
+    def _is_text(self, value: Any) -> bool:
+        # A NumPy array of strings holds `numpy.str_`, which is a str.
+        if not self.is_pair:
+            return isinstance(value, str)
+        return (
+            isinstance(value, tuple | list | np.ndarray)
+            and len(value) == self.count
+            and isinstance(value[0], str)
+            and isinstance(value[1], str)
+        )
 
     @property
     def what(self) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
-from dsa_keras.data import builders  # noqa: E402
-from dsa_keras.data.builders import official  # noqa: E402
+from dsa_keras.datasets import builders  # noqa: E402
+from dsa_keras.datasets.builders import official  # noqa: E402
 from dsa_keras.errors import DataError  # noqa: E402
 
 # Nothing listens on the discard port of this machine: the address refuses at once.

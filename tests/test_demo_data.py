@@ -14,10 +14,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dsa_keras.data.demo import MIN_SIZE, demo_nli, demo_sentiment
-from dsa_keras.data.demo_captions import CONTRADICTION, ENTAILMENT, NEUTRAL
-from dsa_keras.data.demo_grammar import is_held_out
+from dsa_keras.datasets.demo_captions import CONTRADICTION, ENTAILMENT, NEUTRAL
+from dsa_keras.datasets.demo_grammar import is_held_out
+from dsa_keras.datasets.demo_nli import demo_nli
+from dsa_keras.datasets.demo_sentiment import demo_sentiment
+from dsa_keras.datasets.demo_splits import MIN_SIZE
 from dsa_keras.errors import ConfigError
+from dsa_keras.inputs import PAIR, SENTENCE
 
 OPERATORS = {
     "not",
@@ -59,7 +62,7 @@ def data(request):
 
 def digest(data):
     rows = {
-        name: [list(split.texts), split.labels.tolist(), list(split.decisive)]
+        name: [list(split.texts), split.targets.tolist(), list(split.decisive)]
         for name, split in data.splits.items()
     }
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
@@ -105,7 +108,8 @@ def test_the_data_never_change_unnoticed(data):
 
 def test_another_process_with_another_hash_seed_generates_the_same(data):
     program = (
-        "from dsa_keras.data.demo import demo_nli, demo_sentiment\n"
+        "from dsa_keras.datasets.demo_nli import demo_nli\n"
+        "from dsa_keras.datasets.demo_sentiment import demo_sentiment\n"
         "for data in demo_sentiment(size=300), demo_nli(size=300):\n"
         "    print(data['test'].texts, data['train'].decisive)"
     )
@@ -138,7 +142,7 @@ def test_sizes_are_honoured(make, size):
     assert sum(map(len, splits.values())) == size
     for name, share in (("train", 0.8), ("dev", 0.1), ("test", 0.1)):
         assert abs(len(splits[name]) - share * size) < 7
-        assert len(splits[name].labels) == len(splits[name].decisive) == len(splits[name])
+        assert len(splits[name].targets) == len(splits[name].decisive) == len(splits[name])
 
 
 @pytest.mark.parametrize("make", [demo_sentiment, demo_nli])
@@ -154,17 +158,17 @@ def test_pairs_come_in_threes():
 
 
 def test_classes_and_kinds(reviews, pairs):
-    assert reviews.class_names == ("negative", "positive")
-    assert not reviews.is_pair
-    assert pairs.class_names == ("entailment", "neutral", "contradiction")
-    assert pairs.is_pair
-    assert pairs["train"].labels.dtype == reviews["train"].labels.dtype == np.int32
+    assert reviews.objective.class_names == ("negative", "positive")
+    assert reviews.inputs is SENTENCE
+    assert pairs.objective.class_names == ("entailment", "neutral", "contradiction")
+    assert pairs.inputs is PAIR
+    assert pairs["train"].targets.dtype == reviews["train"].targets.dtype == np.int32
 
 
 def test_labels_are_balanced(data):
     for split in data.splits.values():
-        shares = np.bincount(split.labels, minlength=len(data.class_names)) / len(split)
-        np.testing.assert_allclose(shares, 1 / len(data.class_names), atol=0.005)
+        shares = np.bincount(split.targets, minlength=len(data.objective.class_names)) / len(split)
+        np.testing.assert_allclose(shares, 1 / len(data.objective.class_names), atol=0.005)
 
 
 def test_words_are_plain_for_every_tokeniser(data):
@@ -252,7 +256,7 @@ def test_every_test_premise_has_a_combination_that_train_never_shows(pairs):
 def test_each_premise_has_one_pair_of_each_label(pairs):
     for split in pairs.splits.values():
         by_premise = {}
-        for (premise, _), label in zip(split.texts, split.labels.tolist(), strict=True):
+        for (premise, _), label in zip(split.texts, split.targets.tolist(), strict=True):
             by_premise.setdefault(premise, []).append(label)
         assert all(sorted(labels) == [0, 1, 2] for labels in by_premise.values())
 
@@ -312,7 +316,7 @@ TRULY = "(?:truly|really|simply|quite|absolutely|genuinely|thoroughly|utterly)"
 
 def rows(data):
     for split in data.splits.values():
-        yield from zip(split.texts, split.labels.tolist(), split.decisive, strict=True)
+        yield from zip(split.texts, split.targets.tolist(), split.decisive, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -427,7 +431,7 @@ def test_reviews_vary(reviews):
 def test_a_bag_of_words_does_not_solve_the_reviews(reviews):
     train, test = reviews["train"], reviews["test"]
     accuracy = naive_bayes_accuracy(
-        train.texts, train.labels.tolist(), test.texts, test.labels.tolist()
+        train.texts, train.targets.tolist(), test.texts, test.targets.tolist()
     )
     assert accuracy < 0.75
 
@@ -436,9 +440,9 @@ def test_the_hypothesis_alone_does_not_solve_the_pairs(pairs):
     train, test = pairs["train"], pairs["test"]
     accuracy = naive_bayes_accuracy(
         [text[1] for text in train.texts],
-        train.labels.tolist(),
+        train.targets.tolist(),
         [text[1] for text in test.texts],
-        test.labels.tolist(),
+        test.targets.tolist(),
     )
     assert accuracy < 0.5
 

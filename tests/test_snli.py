@@ -7,9 +7,10 @@ import zipfile
 
 import pytest
 
-from dsa_keras.data.registry import load_dataset
-from dsa_keras.data.snli import LAYOUT
+from dsa_keras.datasets import load_dataset
+from dsa_keras.datasets.snli import LAYOUT
 from dsa_keras.errors import DataError
+from dsa_keras.inputs import PAIR
 
 ROWS = [
     ("neutral", "A man eats .", 'He likes "it" .'),
@@ -51,9 +52,9 @@ def test_both_forms_give_the_same_pairs(folder, caplog):
     assert list(data.splits) == ["train", "dev"]
     for split in data.splits.values():
         assert list(split.texts) == PAIRS
-        assert split.labels.tolist() == [1, 2, 0]
-    assert data.class_names == ("entailment", "neutral", "contradiction")
-    assert data.is_pair
+        assert split.targets.tolist() == [1, 2, 0]
+    assert data.objective.class_names == ("entailment", "neutral", "contradiction")
+    assert data.inputs is PAIR
     assert data.skipped == {"train": 0, "dev": 0}
     assert caplog.text.count("1 rows without a gold label dropped") == 2
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa_keras.data.registry import load_dataset
-from dsa_keras.data.sst import LAYOUT, parse_tree
 from dsa_keras.data.text_files import MAX_WORDS
+from dsa_keras.datasets import load_dataset
+from dsa_keras.datasets.sst import LAYOUT, parse_tree
 from dsa_keras.errors import ConfigError, DataError
+from dsa_keras.inputs import SENTENCE
 
 TRAIN = [
     "(3 (2 It) (4 (2 really) (4 works)))",
@@ -34,7 +35,7 @@ def test_sst5_trains_on_every_phrase_once_and_scores_sentences(trees):
     data = load_dataset("sst5", trees)
     # "it" is in the first tree as "It", and "a" in the third as "A": one row each, label and
     # capitals of the first occurrence; "film" in the third repeats the second.
-    assert list(zip(data["train"].texts, data["train"].labels.tolist(), strict=True)) == [
+    assert list(zip(data["train"].texts, data["train"].targets.tolist(), strict=True)) == [
         ("It really works", 3),
         ("It", 2),
         ("really works", 4),
@@ -50,16 +51,16 @@ def test_sst5_trains_on_every_phrase_once_and_scores_sentences(trees):
         ("bad", 1),
     ]
     assert data["dev"].texts == ["good film", "so-so"]
-    assert data["dev"].labels.tolist() == [4, 2]
+    assert data["dev"].targets.tolist() == [4, 2]
     assert data["test"].texts == ["bad ( 1/2 )", "fine"]
-    assert data.class_names[0] == "very negative"
-    assert data.class_names[4] == "very positive"
-    assert not data.is_pair
+    assert data.objective.class_names[0] == "very negative"
+    assert data.objective.class_names[4] == "very positive"
+    assert data.inputs is SENTENCE
 
 
 def test_sst2_drops_neutral_and_merges_the_degrees(trees):
     data = load_dataset("sst2", trees)
-    assert list(zip(data["train"].texts, data["train"].labels.tolist(), strict=True)) == [
+    assert list(zip(data["train"].texts, data["train"].targets.tolist(), strict=True)) == [
         ("It really works", 1),
         ("really works", 1),
         ("works", 1),
@@ -68,9 +69,9 @@ def test_sst2_drops_neutral_and_merges_the_degrees(trees):
         ("bad", 0),
     ]
     assert data["dev"].texts == ["good film"]
-    assert data["test"].labels.tolist() == [0, 1]
-    assert data["test"].labels.dtype == "int32"
-    assert data.class_names == ("negative", "positive")
+    assert data["test"].targets.tolist() == [0, 1]
+    assert data["test"].targets.dtype == "int32"
+    assert data.objective.class_names == ("negative", "positive")
 
 
 def test_a_later_label_of_a_phrase_does_not_count(trees):
@@ -81,7 +82,7 @@ def test_a_later_label_of_a_phrase_does_not_count(trees):
 def test_sentences_only(trees):
     data = load_dataset("sst5", trees, phrases=False)
     assert data["train"].texts == ["It really works", "it is a film", "A bad film"]
-    assert load_dataset("sst2", trees, phrases=False)["train"].labels.tolist() == [1, 0]
+    assert load_dataset("sst2", trees, phrases=False)["train"].targets.tolist() == [1, 0]
 
 
 def test_the_same_from_every_place(trees, tmp_path):

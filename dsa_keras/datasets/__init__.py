@@ -4,7 +4,7 @@
 """
 
 from dsa_keras.datasets.dataset import Dataset, Origin, Split
-from dsa_keras.datasets.entry import Entry, Option
+from dsa_keras.datasets.entry import Entry
 from dsa_keras.datasets.loading import (
     DATASETS,
     load_dataset,
@@ -12,6 +12,7 @@ from dsa_keras.datasets.loading import (
     recipe_for,
     register_dataset,
 )
+from dsa_keras.datasets.option import Option
 
 __all__ = [
     "DATASETS",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dsa_keras.errors import DataError
+from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.inputs import PAIR, SENTENCE, Inputs, Text
 from dsa_keras.objectives import Objective
 
@@ -68,7 +69,8 @@ class Dataset:
         origin: how it was loaded; None for one made in Python.
 
     Raises:
-        DataError: if a split has not as many targets as texts, or a target that cannot be.
+        DataError: if the splits do not all have sentences or all pairs, if one has not as many
+            targets as texts, or a target that cannot be.
     """
 
     name: str
@@ -105,16 +107,33 @@ class Dataset:
             )
         return self.splits[split]
 
+    def loaded_from(self, name: str, origin: Origin) -> Dataset:
+        """The same with its origin told: the name it was asked for by, and how it was loaded."""
+        told = copy.copy(self)
+        object.__setattr__(told, "name", name)
+        object.__setattr__(told, "origin", origin)
+        return told
+
     def _checked(self, name: str, split: Split) -> Split:
         where = f"{self.name}, split {name}"
+        try:
+            texts = self.inputs.checked(split.texts)
+        except ConfigError as error:
+            raise DataError(error.problem, where=where, hint=error.hint) from None
         try:
             targets = self.objective.checked_targets(split.targets)
         except (ValueError, TypeError) as error:
             raise DataError(str(error), where=where, hint="Mend the targets") from None
-        if targets.shape[:1] != (len(split.texts),):
+        if targets.shape[:1] != (len(texts),):
             raise DataError(
-                f"has {len(split.texts):,} texts and targets of shape {targets.shape}",
+                f"has {len(texts):,} texts and targets of shape {targets.shape}",
                 where=where,
                 hint="Give a target for each text",
             )
-        return replace(split, targets=targets)
+        if split.decisive is not None and len(split.decisive) != len(texts):
+            raise DataError(
+                f"has {len(texts):,} texts and decisive words of {len(split.decisive):,}",
+                where=where,
+                hint="Give those of each text, or None",
+            )
+        return replace(split, texts=texts, targets=targets)

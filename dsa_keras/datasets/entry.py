@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dsa_keras.errors import ConfigError
+from dsa_keras.datasets.dataset import Origin
+from dsa_keras.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from dsa_keras.config import Recipe
     from dsa_keras.datasets.dataset import Dataset
+    from dsa_keras.datasets.option import Option
     from dsa_keras.encoders import Encoder
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a reader, as the command line has it.
-
-    Attributes:
-        flag: such as `--text-column`.
-        name: the argument of the reader.
-        help: what it means.
-        kind: of the value.
-        metavar: what stands for the value in the help.
-        count: how many values, if it is not one.
-        choices: the values it may have.
-        constant: what the flag means, where it takes no value.
-    """
-
-    flag: str
-    name: str
-    help: str
-    kind: type = str
-    metavar: str | tuple[str, ...] | None = None
-    count: int | None = None
-    choices: tuple[str, ...] | None = None
-    constant: Any = None
-
-    def argument(self) -> dict[str, Any]:
-        """The arguments of `ArgumentParser.add_argument`."""
-        if self.constant is not None:
-            return {"action": "store_const", "const": self.constant, "help": self.help}
-        given = {"metavar": self.metavar, "nargs": self.count, "choices": self.choices}
-        given = {name: value for name, value in given.items() if value is not None}
-        return {"type": self.kind, "help": self.help, **given}
-
-    def words(self, value: Any) -> list[str]:
-        """A value as it stands on a command line."""
-        if self.constant is not None:
-            return [self.flag]
-        values = value if isinstance(value, list | tuple) else [value]
-        return [self.flag, *map(str, values)]
-
-
-ON_BAD_ROWS = Option(
-    "--on-bad-rows",
-    "on_bad_rows",
-    "stop at a bad row (default), or leave it out and count it",
-    choices=("error", "skip"),
-)
 
 
 @dataclass(frozen=True)
@@ -69,11 +24,14 @@ class Entry:
     Attributes:
         name: of the data set.
         about: what it is, in a few words.
-        read: reads it: takes `data_dir` and the options by name.
-        recipe: how models are trained on it: takes the encoder and the options.
+        read: reads it. It takes the folder of the data, if it reads files, and the options by name;
+            every option has a default.
+        recipe: how models are trained on it. It takes the encoder and the options.
         options: of the reader.
         title: of its options in the help, if they have a part of their own.
-        vectors: whether word vectors are wanted; without any, words get random ones to train.
+        vectors: whether word vectors are wanted. Where they are and there are none, words get
+            random ones, which are trained.
+        reads_files: whether the reader takes a folder. For generated data, none is needed.
     """
 
     name: str
@@ -83,15 +41,30 @@ class Entry:
     options: tuple[Option, ...] = ()
     title: str | None = None
     vectors: bool = True
+    reads_files: bool = True
+
+    def load(self, data_dir: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> Dataset:
+        """Reads the data set, which then knows where it came from.
+
+        Args:
+            data_dir: the folder of the data; of no use for one that reads no files.
+            options: of the reader, by name.
+
+        Raises:
+            ConfigError: if an option is not known.
+            DataError: if the data is missing or bad.
+        """
+        checked = self.checked(options)
+        folder = None if data_dir is None else os.fspath(data_dir)
+        dataset = self.read(folder, **checked) if self.reads_files else self.read(**checked)
+        return dataset.loaded_from(self.name, Origin(folder, checked))
 
     def checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options, each of which the reader must know.
+        """The options as plain values, each of which the reader must know.
 
         Raises:
             ConfigError: if it does not know one.
         """
-        from dsa_keras.errors import nearest
-
         known = [option.name for option in self.options]
         for name in options:
             if name not in known:
@@ -99,9 +72,14 @@ class Entry:
                     f"unknown option of {self.name}: {name!r}",
                     hint=nearest(name, known) if known else "It takes none",
                 )
-        return dict(options)
+        # They are kept in a run's config.json.
+        return {
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in options.items()
+        }
 
     def words(self, options: Mapping[str, Any]) -> list[str]:
         """The options as they stand on a command line."""
         by_name = {option.name: option for option in self.options}
-        return [word for name, value in options.items() for word in by_name[name].words(value)]
+        values = self.checked(options).items()
+        return [word for name, value in values for word in by_name[name].words(value)]

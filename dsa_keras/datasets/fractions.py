@@ -28,7 +28,7 @@ def checked_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
         raise ConfigError(
             f"fractions are {fractions!r}",
             where="fractions",
-            hint="Give the shares of train, dev and test, which add up to 1: (0.8, 0.1, 0.1).",
+            hint="Give the shares of train, dev and test, which add up to 1: (0.8, 0.1, 0.1)",
         )
     return train, dev, test
 
@@ -65,7 +65,7 @@ def stratified(
             raise DataError(
                 f"{len(labels)} rows are too few to draw a {split} split of {share:g} from",
                 where=where,
-                hint="Give other fractions (0 leaves a split out), a split column, or more rows.",
+                hint="Give other fractions (0 leaves a split out), a split column, or more rows",
             )
     return {split: sorted(indices) for split, indices in chosen.items()}
 

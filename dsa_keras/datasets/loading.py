@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from dsa_keras import recipes
 from dsa_keras.config import Recipe
-from dsa_keras.datasets.dataset import Dataset, Origin
+from dsa_keras.datasets.dataset import Dataset
 from dsa_keras.datasets.entry import Entry
 from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, Encoder
 from dsa_keras.registry import Registry
@@ -45,10 +44,7 @@ def load_dataset(
         ConfigError: if the name or an option is not known.
         DataError: if the data is missing or bad.
     """
-    entry = DATASETS.get(name)
-    dataset = entry.read(data_dir, **entry.checked(options))
-    folder = None if data_dir is None else os.fspath(data_dir)
-    return replace(dataset, name=entry.name, origin=Origin(folder, dict(options)))
+    return DATASETS.get(name).load(data_dir, options)
 
 
 def preset(

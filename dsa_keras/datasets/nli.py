@@ -16,16 +16,16 @@ import numpy as np
 
 from dsa_keras import recipes
 from dsa_keras.config import Recipe
-from dsa_keras.data.text_files import (
+from dsa_keras.data.bad_rows import (
     BadRows,
-    Layout,
-    TextFile,
     check_not_empty,
     encoding_problem,
     json_object,
     text_problem,
 )
+from dsa_keras.data.text_files import TextFile
 from dsa_keras.datasets.dataset import Dataset, Split
+from dsa_keras.datasets.layout import Layout
 from dsa_keras.encoders import Encoder
 from dsa_keras.errors import DataError
 from dsa_keras.objectives.classification import Classification
@@ -107,7 +107,7 @@ def _txt_rows(source: TextFile, bad: BadRows) -> Iterator[_Line]:
             f"no column {missing[0]!r} in the header",
             where=str(source),
             line=1,
-            hint="The official file starts with the names of its columns, parted by tabs.",
+            hint="The official file starts with the names of its columns, parted by tabs",
         )
     places = [header.index(column) for column in COLUMNS]
     for number, line in lines:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
-from dsa_keras.data.text_files import Layout
 from dsa_keras.datasets.dataset import Dataset
-from dsa_keras.datasets.entry import ON_BAD_ROWS, Entry
+from dsa_keras.datasets.entry import Entry
+from dsa_keras.datasets.layout import Layout
 from dsa_keras.datasets.loading import register_dataset
 from dsa_keras.datasets.nli import load_nli, recipe
+from dsa_keras.datasets.option import ON_BAD_ROWS
 
 LAYOUT = Layout(
     title="SNLI",

@@ -27,10 +27,13 @@ import numpy as np
 
 from dsa_keras import recipes
 from dsa_keras.config import Recipe
-from dsa_keras.data.text_files import BadRows, Layout, TextFile, check_not_empty, text_problem
+from dsa_keras.data.bad_rows import BadRows, check_not_empty, text_problem
+from dsa_keras.data.text_files import TextFile
 from dsa_keras.datasets.dataset import Dataset, Split
-from dsa_keras.datasets.entry import ON_BAD_ROWS, Entry, Option
+from dsa_keras.datasets.entry import Entry
+from dsa_keras.datasets.layout import Layout
 from dsa_keras.datasets.loading import register_dataset
+from dsa_keras.datasets.option import ON_BAD_ROWS, Option
 from dsa_keras.encoders import Encoder
 from dsa_keras.objectives.classification import Classification
 

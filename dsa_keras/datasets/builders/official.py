@@ -15,8 +15,8 @@ from pathlib import Path
 
 import tensorflow_datasets as tfds
 
-from dsa_keras.data.text_files import Layout
 from dsa_keras.datasets.dataset import Dataset
+from dsa_keras.datasets.layout import Layout
 from dsa_keras.errors import DataError
 
 CONNECT_SECONDS = 5.0
@@ -36,7 +36,7 @@ def official_data(downloads: tfds.download.DownloadManager, layout: Layout) -> P
             f"{layout.title} is in no folder given as manual_dir, and {layout.url} does not answer "
             f"({problem})",
             where=manual,
-            hint=f"{layout.instructions()} Pass it to TFDS as DownloadConfig(manual_dir=...).",
+            hint=f"{layout.instructions()} Pass it to TFDS as DownloadConfig(manual_dir=...)",
         )
     return Path(downloads.download(layout.url))
 

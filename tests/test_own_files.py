@@ -6,15 +6,20 @@ import itertools
 import json
 import zipfile
 from collections import Counter
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa_keras.data.fractions import apportioned, stratified
-from dsa_keras.data.registry import load_dataset
-from dsa_keras.data.tables import sorted_names
+from dsa_keras.datasets import load_dataset, preset
+from dsa_keras.datasets.fractions import apportioned, stratified
 from dsa_keras.errors import ConfigError, DataError
+from dsa_keras.inputs import PAIR
+from dsa_keras.objectives import OBJECTIVES
+from dsa_keras.objectives.classification import sorted_names
+from dsa_keras.objectives.regression import Regression
 
 NO_DRAW = (1, 0, 0)
 
@@ -30,7 +35,7 @@ def load(path, **options):
 
 
 def rows_of(split):
-    return list(zip(split.texts, split.labels.tolist(), strict=True))
+    return list(zip(split.texts, split.targets.tolist(), strict=True))
 
 
 FORMS = {
@@ -47,8 +52,8 @@ def test_the_three_formats(tmp_path, name, ending):
     data = load(write(tmp_path / name, FORMS[name].replace("\n", ending)))
     texts = [" ".join(text.split()) for text in data["train"].texts]
     assert texts == ['Good, "really" fine', "bad"]
-    assert data["train"].labels.tolist() == [1, 0]
-    assert data.class_names == ("neg", "pos")
+    assert data["train"].targets.tolist() == [1, 0]
+    assert data.objective.class_names == ("neg", "pos")
     assert list(data.splits) == ["train"]
 
 
@@ -64,11 +69,12 @@ def test_compressed_files_are_the_same(tmp_path, name):
 
 
 def test_pairs_and_named_columns(tmp_path):
-    path = write(tmp_path / "a.csv", "first,second,class\nA b,c d,7\n")
+    path = write(tmp_path / "a.csv", "first,second,class\nA b,c d,7\ne,f,-1\n")
     data = load(path, text_column="first", pair_column="second", label_column="class")
-    assert data["train"].texts == [("A b", "c d")]
-    assert data.is_pair
-    assert data.class_names == ("7",)
+    assert data["train"].texts == [("A b", "c d"), ("e", "f")]
+    assert data.inputs is PAIR
+    assert data.objective.class_names == ("-1", "7")
+    assert rows_of(data["train"]) == [(("A b", "c d"), 1), (("e", "f"), 0)]
 
 
 def test_a_split_column(tmp_path):
@@ -119,9 +125,9 @@ def test_a_label_seen_only_in_test(tmp_path):
 def test_labels_of_any_type(tmp_path, labels, names):
     lines = [json.dumps({"text": f"t {label}", "label": label}) for label in labels]
     data = load(write(tmp_path / "a.jsonl", "\n".join(lines)))
-    assert data.class_names == names
+    assert data.objective.class_names == names
     expected = [names.index(str(x).lower().strip()) for x in labels]
-    assert data["train"].labels.tolist() == expected
+    assert data["train"].targets.tolist() == expected
 
 
 BAD_ROWS = {
@@ -143,9 +149,9 @@ BAD_ROWS = {
     "number": ("a.jsonl", '{"text": 5, "label": 1}', "a sentence that is not a string: '5'"),
 }
 GOOD = {
-    "a.csv": ("text,label", "x,pos"),
-    "a.tsv": ("text\tlabel", "x\tpos"),
-    "a.jsonl": ('{"text": "x", "label": "pos"}', '{"text": "x", "label": "pos"}'),
+    "a.csv": ("text,label", "x,pos\ny,neg"),
+    "a.tsv": ("text\tlabel", "x\tpos\ny\tneg"),
+    "a.jsonl": ('{"text": "x", "label": "pos"}', '{"text": "y", "label": "neg"}'),
 }
 
 
@@ -161,7 +167,7 @@ def test_a_bad_row_names_file_and_line_or_is_counted(tmp_path, case):
     assert str(caught.value).startswith(f"{path}, line 2: ")
     assert len(str(caught.value)) < 400
     data = load(path, on_bad_rows="skip")
-    assert set(data["train"].texts) == {"x"}
+    assert data["train"].texts == ["x", "y"]
     assert data.skipped == {"train": 1}
 
 
@@ -272,7 +278,7 @@ def test_drawn_splits_are_stratified_seeded_and_disjoint(tmp_path):
     path = write(tmp_path / "a.csv", "\n".join(["text,label", *lines]))
     data = load_dataset("file", path=path)
     assert [len(data[name]) for name in ("train", "dev", "test")] == [160, 20, 20]
-    assert [Counter(data[name].labels.tolist())[1] for name in data.splits] == [16, 2, 2]
+    assert [Counter(data[name].targets.tolist())[1] for name in data.splits] == [16, 2, 2]
     texts = [text for split in data.splits.values() for text in split.texts]
     assert sorted(texts) == sorted(f"t{number}" for number in range(200))
     again, other = (load_dataset("file", path=path, seed=seed) for seed in (0, 1))
@@ -307,6 +313,134 @@ def test_every_row_is_drawn_once_and_every_class_is_in_train(labels, seed):
     assert sorted(itertools.chain(*chosen.values())) == list(range(len(labels)))
     assert {labels[index] for index in chosen["train"]} == set(labels)
     assert all(indices == sorted(indices) for indices in chosen.values())
+
+
+def test_a_single_class_is_nothing_to_learn(tmp_path):
+    path = write(tmp_path / "a.csv", "text,label\nx,pos\ny,pos\n")
+    with pytest.raises(DataError, match=r"a\.csv: only the class 'pos' occurs in the training "):
+        load(path)
+
+
+# --- numbers ------------------------------------------------------------------
+
+NUMBERS = {
+    "a.csv": "text,label\nx,4.5\ny, -1 \nz,1e1\n",
+    "a.tsv": "text\tlabel\nx\t4.5\ny\t-1\nz\t10.0\n",
+    "a.jsonl": '{"text": "x", "label": 4.5}\n{"text": "y", "label": "-1"}\n'
+    '{"text": "z", "label": 10}\n',
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_in_the_three_formats(tmp_path, name):
+    data = load(write(tmp_path / name, NUMBERS[name]), target="number")
+    assert rows_of(data["train"]) == [("x", 4.5), ("y", -1), ("z", 10)]
+    assert data["train"].targets.dtype == np.float32
+    assert isinstance(data.objective, Regression)
+    assert data.objective.mean == pytest.approx(4.5)
+    assert data.objective.deviation == pytest.approx(np.std([4.5, -1, 10]))
+
+
+def test_numbers_are_classes_unless_asked_for(tmp_path):
+    path = write(tmp_path / "a.csv", NUMBERS["a.csv"])
+    for options in ({}, {"target": "class"}, {"target": "classification"}):
+        assert load(path, **options).objective.class_names == ("-1", "4.5", "1e1")
+    assert load(path, target="regression").objective == load(path, target="number").objective
+
+
+NO_NUMBERS = {
+    "words": ("a.csv", "x,four", "'four'"),
+    "nothing": ("a.csv", "x,", "''"),
+    "decimal comma": ("a.csv", 'x,"1,5"', "'1,5'"),
+    "thousands": ("a.csv", "x,1_000", "'1_000'"),
+    "NaN": ("a.csv", "x,nan", "'nan'"),
+    "infinite": ("a.csv", "x,-inf", "'-inf'"),
+    "beyond float32": ("a.csv", "x,1e39", "'1e39'"),
+    "true": ("a.jsonl", '{"text": "x", "label": true}', "'True'"),
+    "null": ("a.jsonl", '{"text": "x", "label": null}', "'None'"),
+    "list": ("a.jsonl", '{"text": "x", "label": [1]}', r"'\[1\]'"),
+    "NaN in JSON": ("a.jsonl", '{"text": "x", "label": NaN}', "'nan'"),
+    "beyond all": ("a.jsonl", '{"text": "x", "label": 1%s}' % ("0" * 400), "'1000"),
+}
+
+
+@pytest.mark.parametrize("case", NO_NUMBERS)
+def test_a_cell_that_is_no_number_names_file_and_line_or_is_counted(tmp_path, case):
+    name, line, told = NO_NUMBERS[case]
+    rows = NUMBERS[name].splitlines()
+    path = write(tmp_path / name, "\n".join([*rows[:2], line, *rows[2:]]))
+    with pytest.raises(DataError, match=rf"a\.\w+, line 3: no usable number: {told}") as caught:
+        load(path, target="number")
+    assert str(caught.value).startswith(f"{path}, ")
+    assert len(str(caught.value)) < 300
+    data = load(path, target="number", on_bad_rows="skip")
+    assert rows_of(data["train"]) == [("x", 4.5), ("y", -1), ("z", 10)]
+    assert data.skipped == {"train": 1}
+
+
+@pytest.mark.parametrize("number", ["3", "0.1", "16777217"])
+def test_equal_numbers_are_nothing_to_learn(tmp_path, number):
+    # The mean of many a tenth is not a tenth, and float32 does not tell 16777217 from 16777216.
+    other = "16777216" if number == "16777217" else number
+    lines = [f"t{row},{other if row else number}" for row in range(10)]
+    path = write(tmp_path / "a.csv", "\n".join(["text,label", *lines]))
+    with pytest.raises(DataError, match=r"a\.csv: all numbers are .* nothing to learn"):
+        load(path, target="number")
+
+
+def test_only_the_numbers_of_training_are_looked_at(tmp_path):
+    write(tmp_path / "a.csv", "text,label\nx,1\ny,3\n")
+    write(tmp_path / "b.csv", "text,label\nz,500\nv,500\n")
+    data = load_dataset("file", tmp_path, train="a.csv", dev="b.csv", target="number")
+    assert (data.objective.mean, data.objective.deviation) == (2, 1)
+    # Unlike a class, a number need not occur in training.
+    assert rows_of(data["dev"]) == [("z", 500), ("v", 500)]
+
+
+def test_fractions_of_numbers(tmp_path):
+    lines = [f"t{row},{row * row}" for row in range(200)]
+    path = write(tmp_path / "a.csv", "\n".join(["text,label", *lines]))
+    data = load_dataset("file", path=path, target="number")
+    assert {name: len(split) for name, split in data.splits.items()} == {
+        "train": 160,
+        "dev": 20,
+        "test": 20,
+    }
+    rows = [row for split in data.splits.values() for row in rows_of(split)]
+    assert sorted(rows) == sorted((f"t{row}", row * row) for row in range(200))
+    again, other = (load_dataset("file", path=path, target="number", seed=s) for s in (0, 1))
+    assert rows_of(again["dev"]) == rows_of(data["dev"])
+    assert rows_of(other["dev"]) != rows_of(data["dev"])
+
+
+def test_pairs_with_numbers_in_a_split_column(tmp_path):
+    rows = ["a,b,1.5,train", "c,d,2.5,train", "e,f,0,dev"]
+    path = write(tmp_path / "a.csv", "\n".join(["first,second,score,part", *rows]))
+    columns = {"text_column": "first", "pair_column": "second", "label_column": "score"}
+    data = load_dataset("file", path=path, split_column="part", target="number", **columns)
+    assert data.inputs is PAIR
+    assert rows_of(data["train"]) == [(("a", "b"), 1.5), (("c", "d"), 2.5)]
+    assert rows_of(data["dev"]) == [(("e", "f"), 0)]
+
+
+def test_an_unknown_target_suggests_the_nearest(tmp_path):
+    path = write(tmp_path / "a.csv", NUMBERS["a.csv"])
+    with pytest.raises(ConfigError, match=r"unknown target 'numbers'\. Did you mean 'number'\?"):
+        load(path, target="numbers")
+
+
+def test_an_objective_that_derives_from_another_is_asked_for_by_its_name(tmp_path, monkeypatch):
+    @dataclass(frozen=True)
+    class Robust(Regression):
+        name = "zz-robust"
+
+    OBJECTIVES.names()
+    monkeypatch.setitem(OBJECTIVES._found, Robust.name, Robust)
+    path = write(tmp_path / "a.csv", NUMBERS["a.csv"])
+    assert type(load(path, target="number").objective) is Regression
+    assert type(load(path, target="zz-robust").objective) is Robust
+    recipe = preset("file", options={"target": "zz-robust"})
+    assert type(recipe.model.objective) is Robust
 
 
 def test_names_of_equal_value_have_one_order():
