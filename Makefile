@@ -10,7 +10,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 # Byte code is kept even where the environment says not to: compiling is a quarter of every start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-browser bench lint types pytest clean help
+.PHONY: demo test test-all test-browser docs bench lint types pytest clean help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
@@ -50,6 +50,19 @@ test-browser: $(READY)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  echo "No Chromium found: install it with apt-get install chromium"
 	$(BIN)/python -m pytest tests/browser
+
+# The pages of README.md, docs/ and results/ and the reference of the classes, into build/site. A broken
+# link fails, and so does a page that would load something from elsewhere when it is looked at.
+DOCS := build/docs-venv
+$(DOCS)/.installed: docs/requirements.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	@touch $@
+
+docs: $(DOCS)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --clean
+	@if grep -rnoE '<(script|link|img|iframe|source)[^>]* (src|href)="?(https?:)?//[^> ]*' --include='*.html' build/site; then \
+	  echo "These pages load something from elsewhere"; exit 1; fi
 
 # A short look at the speed, on generated sentences, against PyTorch (installed for it) and a bare matrix product.
 bench: $(READY)

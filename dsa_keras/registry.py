@@ -4,8 +4,8 @@ Each of ours is one file in the folder of its kind, which registers itself when 
 registry imports the folder when it is first asked. A file of a user's own registers itself in the
 same way, and there are three doors to it: the user imports it; a command is given
 `package.module:Name` or `--import package.module`; or an installed package names it as an entry
-point of the group `dsa_keras.encoders` (`.objectives`, `.datasets`). A name in a run folder never
-imports anything.
+point of the group `dsa_keras.encoders` (`.heads`, `.objectives`, `.datasets`). A name in a run
+folder never imports anything else.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
+        self._one = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         self._found: dict[str, T] = {}
         self._complete = False
 
@@ -42,12 +43,11 @@ class Registry(Generic[T]):
             ConfigError: if the name is taken by something else, or is no name.
         """
         if not name or ":" in name or name != name.strip():
-            raise ConfigError(f"{name!r} cannot be the name of a registered {self.kind}")
+            raise ConfigError(f"{name!r} cannot be the name of {self._one}")
         known = self._found.get(name)
         if known is not None and not _same(known, thing):
             raise ConfigError(
-                f"the {self.kind} {name!r} is registered already",
-                hint="Register yours under another name",
+                f"there is {self._one} {name!r} already", hint="Register it under another name"
             )
         self._found[name] = thing
         return thing
@@ -121,7 +121,7 @@ class Registry(Generic[T]):
             raise ConfigError(f"there is no {attribute!r} in {module_name}", where=reference)
         if not any(thing is known for known in self._found.values()):
             raise ConfigError(
-                f"it is no registered {self.kind}",
+                f"it is not registered as {self._one}",
                 where=reference,
                 hint=f"Register it with register_{self.kind.replace('data set', 'dataset')}",
             )

@@ -96,7 +96,7 @@ def test_unknown_names_suggest_the_nearest(things):
 
 @pytest.mark.parametrize("name", ["", "a:b", " ball", "ball\n"])
 def test_names_that_cannot_be(things, name):
-    with pytest.raises(ConfigError, match="cannot be the name of a registered thing"):
+    with pytest.raises(ConfigError, match="cannot be the name of a thing"):
         things.add(name, object)
 
 
@@ -104,7 +104,7 @@ def test_a_name_is_taken_once(things, place):
     class Ball:
         pass
 
-    with pytest.raises(ConfigError, match="the thing 'ball' is registered already"):
+    with pytest.raises(ConfigError, match="there is a thing 'ball' already"):
         register(things, "ball")(Ball) if things.names() else None
     assert things.get("ball").__module__ == "things.round"
     # A module that is imported again, or a cell of a notebook, replaces what it registered.
@@ -119,12 +119,18 @@ def test_things_that_are_no_classes_have_names_too(things):
     one, other = object(), object()
     things.add("one", one)
     things.add("one", one)
-    with pytest.raises(ConfigError, match="the thing 'one' is registered already"):
+    with pytest.raises(ConfigError, match="there is a thing 'one' already"):
         things.add("one", other)
-    with pytest.raises(ConfigError, match="the thing 'one' is registered already"):
+    with pytest.raises(ConfigError, match="there is a thing 'one' already"):
         things.add("one", dict)
-    with pytest.raises(ConfigError, match="the thing 'ball' is registered already"):
+    with pytest.raises(ConfigError, match="there is a thing 'ball' already"):
         things.add("ball", one) if things.names() else None
+
+
+def test_messages_have_the_right_article():
+    for registry, words in ((ENCODERS, "an encoder"), (DATASETS, "a data set"), (HEADS, "a head")):
+        with pytest.raises(ConfigError, match=f"'a:b' cannot be the name of {words}$"):
+            registry.add("a:b", object())
 
 
 @pytest.mark.parametrize("registry", ALL, ids=lambda one: one.kind)
@@ -161,7 +167,10 @@ def test_a_module_and_a_name_import_what_it_registers(things, place):
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("own:Plain", "own:Plain: it is no registered thing. Register it with register_thing"),
+        (
+            "own:Plain",
+            "own:Plain: it is not registered as a thing. Register it with register_thing",
+        ),
         ("own:Wheels", "own:Wheels: there is no 'Wheels' in own"),
         ("own:", "own:: there is no '' in own"),
         ("nothing:Wheel", r"nothing: cannot be imported \(ModuleNotFoundError: No module named"),
@@ -169,7 +178,7 @@ def test_a_module_and_a_name_import_what_it_registers(things, place):
         (".own:Wheel", r"\.own: cannot be imported \(TypeError: "),
         ("broken:Wheel", r"broken: cannot be imported \(ZeroDivisionError: division by zero\)"),
         ("worse:Wheel", r"worse: cannot be imported \(SyntaxError: "),
-        ("taken:Own", r"taken: cannot be imported \(ConfigError: the thing 'ball' is registered"),
+        ("taken:Own", r"taken: cannot be imported \(ConfigError: there is a thing 'ball'"),
     ],
 )
 def test_what_a_module_does_not_have_is_told_in_one_line(things, place, reference, message):

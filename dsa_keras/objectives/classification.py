@@ -202,9 +202,11 @@ class Classification(Objective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Labels as whole numbers, each of a class."""
         labels = np.asarray(targets)
-        whole = labels.dtype.kind in "iu" or labels.size == 0
-        if not whole or labels.ndim != 1 or not ((labels >= 0) & (labels < self.num_outputs)).all():
-            raise ValueError(f"labels must be whole numbers from 0 to {self.num_outputs - 1}")
+        whole = labels.ndim == 1 and (labels.dtype.kind in "iu" or not len(labels))
+        if not whole or (len(labels) and not 0 <= labels.min() <= labels.max() < self.num_outputs):
+            raise ValueError(
+                f"labels must be whole numbers from 0 to {self.num_outputs - 1}, one for each text"
+            )
         return labels.astype(self.dtype)
 
     def fits(self, other: Objective) -> bool:

@@ -140,7 +140,7 @@ class Regression(Objective):
             with contextlib.suppress(ValueError, OverflowError):
                 # Python would read "1_0" as ten.
                 number = float("nan" if "_" in str(value) else value)
-        if not abs(number) <= _LARGEST:
+        if not abs(number) <= _LARGEST:  # so NaN is refused too
             raise ValueError(f"no usable number: {str(value)[:40]!r}")
         return number
 
@@ -161,9 +161,10 @@ class Regression(Objective):
     def checked_targets(self, targets: np.ndarray) -> np.ndarray:
         """Finite numbers."""
         numbers = np.asarray(targets)
-        sound = numbers.dtype.kind in "iuf" and numbers.ndim == 1
-        if not sound or not (np.abs(numbers) <= _LARGEST).all():
-            raise ValueError("targets must be finite numbers")
+        if numbers.dtype.kind not in "iuf" or numbers.ndim != 1:
+            raise ValueError("targets must be numbers, one for each text")
+        if not (np.abs(numbers.astype(float)) <= _LARGEST).all():
+            raise ValueError(f"targets must be finite numbers, at most {_LARGEST:.2g}")
         return numbers.astype(self.dtype)
 
     def told(self, target: Any) -> str:
