@@ -21,12 +21,13 @@ $(READY): requirements.txt
 	  { echo "Python 3.11 or newer is needed, $$($(PYTHON) --version) found: run make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@# Compiles on all cores what every process imports; the rest is compiled when it is first imported.
 	@for name in tensorflow keras numpy; do $(BIN)/python -m compileall -q -j 0 $(VENV)/lib/python3*/site-packages/$$name; done >/dev/null 2>&1 || true
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/python -m dsa_keras demo
+	$(BIN)/dsa-keras demo
 
 test: lint types pytest
 

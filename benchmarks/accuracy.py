@@ -12,7 +12,7 @@ A study may be spread over machines and days: with `--recorded`, runs that stand
 `results/STUDY.json` and have no folder here count as done. They are not trained again, and stay in
 the report.
 
-The runs are those of `python -m dsa_keras train`, whose command line each of them prints into a log
+The runs are those of `dsa-keras train`, whose command line each of them prints into a log
 beside its folder, with the commit of the code and the processor.
 """
 

@@ -4,7 +4,7 @@
     python -m benchmarks.serving --run runs/sentiment
 
 Each line of the table is a number of clients that ask about one sentence after another, each a new
-one as soon as it has its answer. The server is `python -m export serve` in its own process; the
+one as soon as it has its answer. The server is `dsa-keras serve` in its own process; the
 clients share this one, and both share the machine's cores, so the numbers are those of a laptop
 that asks itself. The yardstick is the model called in-process, one sentence at a time.
 
@@ -45,7 +45,7 @@ Ask = Callable[[Row], Awaitable[None]]
 def server(folder: Path, *options: str) -> Iterator[tuple[str, str, float]]:
     """A server process: address of its REST and gRPC interface, and seconds until it was ready."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "export", "serve", str(folder), "--rest-port", "0"]
+    command = [sys.executable, "-m", "dsa_keras", "serve", str(folder), "--rest-port", "0"]
     process = subprocess.Popen(
         [*command, "--grpc-port", "0", *options],
         cwd=ROOT,
@@ -237,7 +237,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.model
         if args.run:
-            from export.saved_model import export_saved_model
+            from dsa_keras.export.saved_model import export_saved_model
 
             folder = Path(temporary) / "model"
             export_saved_model(args.run, folder)

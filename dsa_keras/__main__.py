@@ -1,4 +1,4 @@
-"""`python -m dsa_keras`."""
+"""`python -m dsa_keras` is `dsa-keras`."""
 
 from __future__ import annotations
 

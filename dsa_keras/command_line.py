@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,9 @@ from typing import Any, NoReturn
 
 from dsa_keras.backend import require_tensorflow
 from dsa_keras.errors import ConfigError, DsaError, nearest
+
+PROGRAM = "dsa-keras"
+"""The one command, as help and hints name it."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,6 +46,32 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, exit code 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def add_group(commands: Any, name: str, **options: Any) -> Any:
+    """Adds a command that has commands of its own; returns what they are added to."""
+    parser = commands.add_parser(name, **options)
+
+    def show_help(_: argparse.Namespace) -> int:
+        parser.print_help()
+        return 2
+
+    parser.set_defaults(run=show_help)
+    return parser.add_subparsers(title="commands", metavar="COMMAND")
+
+
+def require_extra(extra: str, *modules: str) -> None:
+    """Says what to install where a command needs modules that are missing.
+
+    Raises:
+        ConfigError: if one cannot be found.
+    """
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError(
+                f"{module} is not installed, which this command needs",
+                hint=f"Install it: pip install 'dsa-keras[{extra}]'",
+            )
 
 
 def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None) -> int:

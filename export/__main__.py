@@ -1,7 +1,8 @@
-"""`python -m export`."""
+"""`python -m export ...` in a clone is `dsa-keras export ...`, and `serve` and `client` too."""
 
 import sys
 
-from export.main import main
+from dsa_keras.commands.main import main
 
-sys.exit(main())
+alone = sys.argv[1:2] in (["serve"], ["client"])
+sys.exit(main([*([] if alone else ["export"]), *sys.argv[1:]]))

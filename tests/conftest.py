@@ -66,7 +66,7 @@ def _same_start():
 
 @pytest.fixture
 def run(capsys):
-    """Runs `python -m dsa_keras`; gives exit code, standard output and standard error."""
+    """Runs `dsa-keras`; gives exit code, standard output and standard error."""
     from dsa_keras.commands.main import main
 
     def call(*arguments):

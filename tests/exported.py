@@ -159,8 +159,8 @@ def case(factory: Any, name: str) -> Case:
 
 
 def _exported(factory: Any, name: str) -> Case:
+    from dsa_keras.export.saved_model import export_saved_model
     from dsa_keras.runs import Run
-    from export.saved_model import export_saved_model
 
     folder = factory.mktemp(name)
     run = random_run(folder / "run", **CASES[name])

@@ -177,8 +177,8 @@ def wait_until(condition, *, seconds: float = 60):
 @contextlib.contextmanager
 def serving(*folders: Path, **options):
     """A running server on free ports."""
-    from export.server.app import running
-    from export.server.options import ServerOptions
+    from dsa_keras.export.server.app import running
+    from dsa_keras.export.server.options import ServerOptions
 
     options = {"rest_port": 0, "grpc_port": 0, "poll_seconds": 0.05, **options}
     with running(ServerOptions(tuple(folders), **options)) as server:

@@ -9,9 +9,8 @@ import socket
 import threading
 
 import pytest
+from dsa_keras.export.main import main
 from serving_models import direct, model_folder, serving, template
-
-from export.main import main
 
 SENTENCES = ["a fine film", "dull \u4e2d\u6587"]
 

@@ -56,7 +56,7 @@ def sentences(tmp_path):
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0
-    assert "example:\n  python -m dsa_keras" in out
+    assert "example:\n  dsa-keras" in out
 
 
 def test_help_loads_nothing_heavy():

@@ -27,7 +27,7 @@ TEXTS = [
     *(ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
     *sorted((ROOT / "results").rglob("*.md")),
 ]
-OURS = ("dsa-keras", "python -m dsa_keras", "python -m tuning", "python -m export")
+OURS = ("dsa-keras", "dsa-keras", "dsa-keras tune", "dsa-keras export")
 OTHERS = (".", "curl", "make", "pip", "saved_model_cli", "tensorboard")
 DEMO = ("demo", "--size", "300", "--epochs", "1")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from dsa_keras.export.main import main
 from exported import CASES, case, random_run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +21,8 @@ from slow_parameters import some_slow
 import dsa_keras
 from dsa_keras.data import TOKENIZERS, tokenize
 from dsa_keras.errors import ConfigError, RunError
-from export.main import main
-from export.onnx_export import export_onnx
-from export.onnx_runtime import OnnxModel, Tokenizer
+from dsa_keras.export.onnx_export import export_onnx
+from dsa_keras.export.onnx_runtime import OnnxModel, Tokenizer
 
 GOLDEN = Path(__file__).parent / "golden" / "tokenizers"
 
@@ -41,14 +41,14 @@ def onnx_of(factory, name):
 
 @functools.cache
 def python_tokenizer(name):
-    from export.rules import python_rules
+    from dsa_keras.export.rules import python_rules
 
     return Tokenizer(json.loads(json.dumps(python_rules(name))))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_onnx_answers_as_keras_does(name, tmp_path_factory):
-    from export import reference
+    from dsa_keras.export import reference
 
     source = dsa_keras.load(case(tmp_path_factory, name).run)
     model = OnnxModel(onnx_of(tmp_path_factory, name))
@@ -277,14 +277,14 @@ def test_a_model_that_differs_is_not_written(tmp_path_factory, tmp_path, monkeyp
     bias = next(one for one in other.graph.initializer if one.name == last.input[-1])
     assert list(bias.dims) == [2]
     bias.raw_data = np.array([1.0, 0.0], np.float32).tobytes()
-    monkeypatch.setattr("export.onnx_export._converted", lambda source: other)
+    monkeypatch.setattr("dsa_keras.export.onnx_export._converted", lambda source: other)
     with pytest.raises(RunError, match="differs from Keras"):
         export_onnx(case(tmp_path_factory, "single").run, tmp_path / "m" / "model.onnx")
     assert not (tmp_path / "m").exists()
 
 
 def test_nan_counts_as_a_difference_wherever_it_stands():
-    from export.reference import difference
+    from dsa_keras.export.reference import difference
 
     assert difference(np.array([np.nan, 1.0]), np.array([1.0, 1.0])) == np.inf
     assert difference(np.zeros((2, 1)), np.zeros((2, 2))) == np.inf
@@ -295,7 +295,7 @@ def test_nan_counts_as_a_difference_wherever_it_stands():
 
 
 def test_a_litert_model_that_says_nan_is_not_written(tmp_path_factory, tmp_path, monkeypatch):
-    from export import litert
+    from dsa_keras.export import litert
 
     run = litert._run
 
@@ -329,7 +329,7 @@ def test_litert_answers_as_keras_does(name, tmp_path_factory, tmp_path, capsys):
 
 
 def test_a_litert_model_that_differs_is_not_written(tmp_path_factory, tmp_path, monkeypatch):
-    from export import litert
+    from dsa_keras.export import litert
 
     keras.utils.set_random_seed(2)  # every test starts from 1
     other = random_run(tmp_path / "other", **CASES["single"])
@@ -341,6 +341,6 @@ def test_a_litert_model_that_differs_is_not_written(tmp_path_factory, tmp_path, 
 
 
 def test_too_large_a_model_is_refused(tmp_path_factory, tmp_path, monkeypatch):
-    monkeypatch.setattr("export.onnx_export._LIMIT", 1000)
+    monkeypatch.setattr("dsa_keras.export.onnx_export._LIMIT", 1000)
     with pytest.raises(ConfigError, match="an ONNX file at most"):
         export_onnx(case(tmp_path_factory, "single").run, tmp_path / "model.onnx")

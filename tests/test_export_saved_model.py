@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dsa_keras.export.main import main
 from exported import CASES, TEXTS, case, random_run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +23,7 @@ from slow_parameters import some_slow
 import dsa_keras
 from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError, DataError, RunError
-from export.main import main
-from export.saved_model import export_saved_model
+from dsa_keras.export.saved_model import export_saved_model
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,7 +66,7 @@ def ask(signatures, name, **inputs):
 
 
 def assert_same_answers(folder, run, texts):
-    from export import reference
+    from dsa_keras.export import reference
 
     model = dsa_keras.load(run)
     expected = reference.answers(model, texts)
@@ -95,7 +95,7 @@ def test_every_signature_answers_as_keras_does(either):
 @pytest.mark.parametrize("name", ["single", "number"])
 def test_the_model_of_python_answers_alike(name, tmp_path_factory):
     """The reference pads whole batches; `predict` and `encode` sort, and look words up once."""
-    from export import reference
+    from dsa_keras.export import reference
 
     one = case(tmp_path_factory, name)
     model = dsa_keras.load(one.run)
@@ -139,7 +139,7 @@ TYPES |= {"probabilities": 1, "number": 1, "vector": 1, "weights": 1}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_types_and_ranks_are_those_of_the_documentation(name, tmp_path_factory):
-    from export.audit import read_saved_model
+    from dsa_keras.export.audit import read_saved_model
 
     found = read_saved_model(case(tmp_path_factory, name).version).signature_def
     assert found.keys() - {"__saved_model_init_op"} == NAMES[name].keys()
@@ -153,10 +153,10 @@ def test_names_types_and_ranks_are_those_of_the_documentation(name, tmp_path_fac
 
 def test_a_number_is_in_the_unit_of_the_targets(tmp_path):
     """Stars by the thousand: float32 has 7 digits of them, so a fixed 1e-5 would be refused."""
-    from export import reference
-    from export.litert import export_litert
-    from export.onnx_export import export_onnx
-    from export.verify import verify
+    from dsa_keras.export import reference
+    from dsa_keras.export.litert import export_litert
+    from dsa_keras.export.onnx_export import export_onnx
+    from dsa_keras.export.verify import verify
 
     run = random_run(tmp_path / "run", target="number", scale=5000.0)
     path = export_saved_model(run, tmp_path / "model").path
@@ -185,8 +185,8 @@ def test_every_encoder_is_exported(encoder, tmp_path):
 
 
 def test_an_encoder_of_ones_own_that_neither_packs_nor_attends(mean_of_words, tmp_path, capsys):
-    from export.litert import export_litert
-    from export.onnx_export import export_onnx
+    from dsa_keras.export.litert import export_litert
+    from dsa_keras.export.onnx_export import export_onnx
 
     run = random_run(tmp_path / "run", encoder="mean-of-words", embedding_dim=6)
     exported = export_saved_model(run, tmp_path / "model")
@@ -215,7 +215,7 @@ def test_an_encoder_of_ones_own_that_neither_packs_nor_attends(mean_of_words, tm
 
 
 def test_batch_norm_is_folded_exactly(single):
-    from export.graph import ServedNetwork
+    from dsa_keras.export.graph import ServedNetwork
 
     model = dsa_keras.load(single.run)
     network = ServedNetwork(model.network)
@@ -332,7 +332,7 @@ def test_a_pair_needs_both_sentences(pair):
 
 
 def test_every_operation_is_stock(single):
-    from export.audit import operations
+    from dsa_keras.export.audit import operations
 
     found = operations(single.version)
     assert {"LookupTableFindV2", "UnicodeTranscode", "MatMul"} <= found
@@ -343,7 +343,7 @@ def test_every_operation_is_stock(single):
 def test_the_audit_finds_what_tf_serving_refuses(kind, tmp_path):
     import tensorflow as tf
 
-    from export.audit import operations
+    from dsa_keras.export.audit import operations
 
     def python(x):
         return tf.py_function(lambda y: y, [x], tf.float32)
@@ -360,7 +360,7 @@ def test_the_audit_finds_what_tf_serving_refuses(kind, tmp_path):
 
 
 def test_the_manifest_accounts_for_every_file(either):
-    from export.versions import version_manifest
+    from dsa_keras.export.versions import version_manifest
 
     version_manifest(either.version).check_all()
     manifest = json.loads((either.version / "assets.extra" / "manifest.json").read_text())
@@ -388,7 +388,7 @@ def test_the_manifest_accounts_for_every_file(either):
 def test_a_changed_file_is_noticed(single, tmp_path):
     import shutil
 
-    from export.versions import version_manifest
+    from dsa_keras.export.versions import version_manifest
 
     copy = tmp_path / "1"
     shutil.copytree(single.version, copy)
@@ -411,7 +411,7 @@ def test_warm_up_requests_are_answered(either):
     import tensorflow as tf
     from tensorflow_serving.apis import prediction_log_pb2
 
-    from export.warmup import SIZES, WARMUP
+    from dsa_keras.export.warmup import SIZES, WARMUP
 
     signatures = load(either.version)
     records = list(tf.data.TFRecordDataset(str(either.version / WARMUP)).as_numpy_iterator())
@@ -492,7 +492,7 @@ def test_word_vectors_in_fewer_bits(single, tmp_path, precision, bytes_each, cap
 
 
 def test_what_fewer_bits_cost_a_regression_is_its_monitored_figure(tmp_path_factory, tmp_path):
-    from export.quantization import Change
+    from dsa_keras.export.quantization import Change
 
     one = case(tmp_path_factory, "pair-number")
     change = export_saved_model(one.run, tmp_path / "model", precision="int8").change
@@ -654,7 +654,7 @@ def mean_of_words(tmp_path, monkeypatch):
 
 
 def test_int8_rows_have_a_scale_of_their_own():
-    from export.quantization import encode
+    from dsa_keras.export.quantization import encode
 
     rows = np.array([[0.0, 0.0], [1e-3, -5e-4], [100.0, 50.0]])
     table, scales = encode(rows, "int8")

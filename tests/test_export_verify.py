@@ -5,19 +5,26 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
+from dsa_keras.export.main import main
 from exported import CASES, case, random_run
 from fresh_python import loaded_after
 from slow_parameters import some_slow
 
 from dsa_keras.errors import DataError, RunError
+from dsa_keras.export.verify import (
+    Difference,
+    Report,
+    _distance,
+    read_texts,
+    verify,
+    version_folder,
+)
 from dsa_keras.inputs import PAIR, SENTENCE
-from export.main import main
-from export.verify import Difference, Report, _distance, read_texts, verify, version_folder
 
 
 @pytest.mark.parametrize("name", some_slow(CASES, {"pair", "number"}))
 def test_all_ways_agree(name, tmp_path_factory, tmp_path, capsys):
-    from export.onnx_export import export_onnx
+    from dsa_keras.export.onnx_export import export_onnx
 
     one = case(tmp_path_factory, name)
     export_onnx(one.run, tmp_path / "model.onnx")
@@ -47,7 +54,7 @@ def test_another_run_is_noticed(tmp_path_factory, tmp_path, capsys):
 
 
 def test_another_precision_is_shown_but_not_judged(tmp_path_factory, tmp_path):
-    from export.saved_model import export_saved_model
+    from dsa_keras.export.saved_model import export_saved_model
 
     run = case(tmp_path_factory, "single").run
     exported = export_saved_model(run, tmp_path / "model", precision="int8")
@@ -59,7 +66,7 @@ def test_another_precision_is_shown_but_not_judged(tmp_path_factory, tmp_path):
 
 
 def test_the_cpp_loader_answers_any_bytes_without_python_tensorflow(tmp_path_factory):
-    from export.ways import by_cpp, by_tensorflow
+    from dsa_keras.export.ways import by_cpp, by_tensorflow
 
     folder = case(tmp_path_factory, "single").version
     texts = ["", "good film", "a" * 100_000, "good\x00film", "naïve 東京"]
@@ -130,7 +137,7 @@ def test_only_line_ends_end_a_line(tmp_path):
 def test_a_version_that_says_nothing_of_its_run_is_refused(tmp_path_factory, tmp_path):
     import shutil
 
-    from export.versions import MANIFEST, new_manifest
+    from dsa_keras.export.versions import MANIFEST, new_manifest
 
     folder = tmp_path / "1"
     shutil.copytree(case(tmp_path_factory, "single").version, folder)
@@ -148,7 +155,7 @@ def test_a_version_that_says_nothing_of_its_run_is_refused(tmp_path_factory, tmp
 
 
 def test_an_onnx_file_of_another_kind_is_refused(tmp_path_factory, tmp_path, capsys):
-    from export.onnx_export import export_onnx
+    from dsa_keras.export.onnx_export import export_onnx
 
     export_onnx(case(tmp_path_factory, "number").run, tmp_path / "m.onnx")
     folder = str(case(tmp_path_factory, "single").version)
@@ -165,7 +172,7 @@ def test_an_onnx_file_of_another_kind_is_refused(tmp_path_factory, tmp_path, cap
 def test_words_that_were_added_are_looked_up_in_what_is_served(tmp_path):
     """The ids that `verify` sends to `tokens` are those of the exported vocabulary."""
     from dsa_keras.data import Vocabulary
-    from export.saved_model import export_saved_model
+    from dsa_keras.export.saved_model import export_saved_model
 
     run = random_run(tmp_path / "run", files=True)
     Vocabulary(["shiny"]).save(tmp_path / "more.txt")

@@ -1,6 +1,6 @@
 """A real TensorFlow Serving, when there is one: DSA_TF_SERVING holds the REST address of a model.
 
-Such as http://127.0.0.1:8501/v1/models/sentiment, a model exported by `python -m export
+Such as http://127.0.0.1:8501/v1/models/sentiment, a model exported by `dsa-keras export
 saved-model` from a classifier of single sentences.
 """
 
@@ -11,7 +11,7 @@ import os
 import pytest
 from serving_models import ask
 
-from export.client import RestClient
+from dsa_keras.export.client import RestClient
 
 URL = os.environ.get("DSA_TF_SERVING", "").rstrip("/")
 TEXTS = ["a fine film", "", "   ", "dull and slow", "x" * 1000, "\u4e2d\u6587 \U0001f600"]

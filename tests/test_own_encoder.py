@@ -133,7 +133,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def called(folder):
-    """Runs `python -m dsa_keras` in the folder; it must succeed."""
+    """Runs `dsa-keras` in the folder; it must succeed."""
 
     def call(*words):
         code, out, error = command(folder, "-m", "dsa_keras", *words)
@@ -145,7 +145,7 @@ def called(folder):
 
 @pytest.fixture
 def refused_there(folder):
-    """Runs `python -m dsa_keras` in the folder; it must fail with one line."""
+    """Runs `dsa-keras` in the folder; it must fail with one line."""
 
     def call(*words):
         code, _, error = command(folder, "-m", "dsa_keras", *words)

@@ -84,7 +84,7 @@ def test_killed_and_interrupted_is_exactly_uninterrupted(tmp_path):
     interrupted = started(["-m", "dsa_keras", *shlex.split(command)], tmp_path)
     told = send_after_epoch(interrupted, after_kill + 1, signal.SIGINT)
     assert interrupted.returncode == 130
-    assert f"python -m dsa_keras {command}" in told
+    assert f"dsa-keras {command}" in told
     assert after_kill + 1 <= len(records(tmp_path / "stopped")) < EPOCHS
 
     # The last part, and the whole in one go.

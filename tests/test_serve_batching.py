@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving_models import ask, model_folder, serving, template, wait_until
 
-from export.server.batching import Batcher
-from export.server.metrics import Metrics
-from export.server.options import ServerOptions
-from export.server.signatures import SavedModel, Signature
-from export.server.status import ServingError
+from dsa_keras.export.server.batching import Batcher
+from dsa_keras.export.server.metrics import Metrics
+from dsa_keras.export.server.options import ServerOptions
+from dsa_keras.export.server.signatures import SavedModel, Signature
+from dsa_keras.export.server.status import ServingError
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from serving_models import ask, model_folder, template, wait_until
 
 ROOT = Path(__file__).parents[1]
-COMMAND = (sys.executable, "-m", "export")
+COMMAND = (sys.executable, "-m", "dsa_keras")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def start():
 
 def command(*arguments):
     """Runs the command in this process; exit code, output and errors are the caller's to see."""
-    from export.main import main
+    from dsa_keras.export.main import main
 
     return main([*map(str, arguments)])
 

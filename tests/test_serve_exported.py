@@ -8,14 +8,14 @@ import shutil
 
 import numpy as np
 import pytest
+from dsa_keras.export.main import main
 from exported import case
 from serving_models import ask, copy_version, serving, wait_until
 
 import dsa_keras
 from dsa_keras.errors import RunError
-from export.client import connect
-from export.main import main
-from export.versions import MANIFEST, version_manifest
+from dsa_keras.export.client import connect
+from dsa_keras.export.versions import MANIFEST, version_manifest
 
 NUMBERS = ("number", "pair-number")
 
@@ -103,7 +103,7 @@ def test_rows_and_columns_by_rest(one, server, name, expected):
 
 
 def test_merged_requests_for_numbers_get_what_they_would_have_got_alone(one):
-    from export.server.signatures import SavedModel
+    from dsa_keras.export.server.signatures import SavedModel
 
     columns = one.inputs.columns(one.texts)
     requests = [
@@ -139,7 +139,7 @@ def test_a_flipped_bit_is_refused_and_the_version_before_goes_on(
     one = case(tmp_path_factory, "single")
     folder = model_of(one, tmp_path)
     body = {"instances": ["a good film"]}
-    with serving(folder) as server, caplog.at_level(logging.INFO, "export.serve"):
+    with serving(folder) as server, caplog.at_level(logging.INFO, "dsa_keras.export.serve"):
         url = f"{server.rest_url}/v1/models/demo"
         before = ask(f"{url}:predict", body)
         damaged = tmp_path / "damaged"

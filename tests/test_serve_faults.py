@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from serving_models import ask, copy_version, direct, model_folder, serving, template, wait_until
 
-from export.client import connect
+from dsa_keras.export.client import connect
 
 TEXT = "a fine film"
 PREDICT = "/tensorflow.serving.PredictionService/Predict"

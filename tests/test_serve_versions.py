@@ -12,10 +12,10 @@ import pytest
 from serving_models import ask, copy_version, direct, model_folder, serving, template, wait_until
 
 from dsa_keras.errors import ConfigError, RunError
-from export.client import connect
-from export.server.metrics import Metrics
-from export.server.models import Model
-from export.server.signatures import Signature
+from dsa_keras.export.client import connect
+from dsa_keras.export.server.metrics import Metrics
+from dsa_keras.export.server.models import Model
+from dsa_keras.export.server.signatures import Signature
 
 BODY = {"signature_name": "embed", "instances": ["a fine film"]}
 

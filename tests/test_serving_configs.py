@@ -8,8 +8,8 @@ import pytest
 import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-from export.server import metrics
-from export.server.options import ServerOptions
+from dsa_keras.export.server import metrics
+from dsa_keras.export.server.options import ServerOptions
 
 SERVING = Path(__file__).parents[1] / "export" / "serving"
 KUBERNETES = SERVING / "kubernetes"

@@ -215,7 +215,7 @@ def test_seeds_resume_and_compare(run, refused, tmp_path):
     assert code == 0, error
     seeds = [Path(f"{base}-seed{number}") for number in range(2)]
     assert [Run(seed).config().training.seed for seed in seeds] == [0, 1]
-    assert f"python -m dsa_keras evaluate {seeds[0]}\n" in out
+    assert f"dsa-keras evaluate {seeds[0]}\n" in out
     assert f"tensorboard --logdir {seeds[1]}/logs" in out
     accuracies = [Run(seed).metrics()[0]["dev_accuracy"] for seed in seeds]
     deviation = abs(accuracies[0] - accuracies[1]) / 2**0.5

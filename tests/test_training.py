@@ -258,7 +258,7 @@ def test_the_model_card_has_the_facts(single):
         f"{best['dev_accuracy']:.4f} (epoch {best['epoch']} of 2)",
         "train 240, dev 30, test 30",
         "fixed, random at the start",
-        f"python -m dsa_keras predict {single}",
+        f"dsa-keras predict {single}",
         f"tensorflow {tf.__version__}",
         "| num_iterations | 2 |",
         "| learning_rate | 0.001 |",

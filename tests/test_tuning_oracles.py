@@ -7,9 +7,9 @@ import json
 import pytest
 from keras_tuner.engine.trial import Trial
 
+from dsa_keras.tuning.records import TrialFolder, trial_folders
+from dsa_keras.tuning.workers import Watch
 from tests.tuning_helpers import Driven, by_units, extra_spaces, settings
-from tuning.records import TrialFolder, trial_folders
-from tuning.workers import Watch
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:currentThread:DeprecationWarning", "ignore:getName:DeprecationWarning"

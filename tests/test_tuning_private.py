@@ -8,7 +8,7 @@ import keras_tuner
 import pytest
 from keras_tuner.engine.trial import Trial
 
-from tuning.oracles import PRIVATE
+from dsa_keras.tuning.oracles import PRIVATE
 
 
 def _made(kind):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from dsa_keras.tuning.records import COMPLETED, TrialFolder
+from dsa_keras.tuning.settings import SearchFolder
 from tests.runs import SMALL_OPTIONS
-from tuning.records import COMPLETED, TrialFolder
-from tuning.settings import SearchFolder
 
 DEADLINE = 400.0
 """Seconds until a test gives up; on two idle cores everything here takes a tenth of that."""
@@ -46,7 +46,7 @@ def start(tmp_path):
     def run(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         log = (tmp_path / f"{name}.log").open("wb")
         process = subprocess.Popen(
-            [sys.executable, "-m", "tuning", *arguments],
+            [sys.executable, "-m", "dsa_keras", "tune", *arguments],
             cwd=ROOT,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdout=log,

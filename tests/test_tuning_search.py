@@ -12,11 +12,11 @@ import pytest
 from dsa_keras.config import ModelConfig, TrainingConfig
 from dsa_keras.inputs import PAIR
 from dsa_keras.runs import Run
+from dsa_keras.tuning.importance import explained, importances
+from dsa_keras.tuning.records import COMPLETED, INVALID, CandidateRecord, Outcome, TrialFolder
+from dsa_keras.tuning.results import Results, Trained, read_results, winner_command
+from dsa_keras.tuning.settings import SearchFolder, Settings
 from tests.tuning_helpers import error_objective, extra_spaces, settings
-from tuning.importance import explained, importances
-from tuning.records import COMPLETED, INVALID, CandidateRecord, Outcome, TrialFolder
-from tuning.results import Results, Trained, read_results, winner_command
-from tuning.settings import SearchFolder, Settings
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:currentThread:DeprecationWarning", "ignore:getName:DeprecationWarning"
@@ -32,7 +32,7 @@ def _spaces():
 
 
 def _search(path, **changes):
-    from tuning.session import search_alone
+    from dsa_keras.tuning.session import search_alone
 
     folder = SearchFolder(path)
     of = settings(**changes)
@@ -70,7 +70,7 @@ def test_a_failed_trial_is_recorded_and_the_search_goes_on(fragile):
 
 
 def test_a_finished_search_does_nothing_again(fragile, capsys):
-    from tuning.session import search_alone
+    from dsa_keras.tuning.session import search_alone
 
     before = {file: file.stat().st_mtime_ns for file in fragile.trials_dir.rglob("*.json")}
     search_alone(fragile, fragile.settings())
@@ -88,8 +88,9 @@ def test_runs_of_a_search_share_their_vectors(fragile):
 
 
 def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_path, monkeypatch):
+    from dsa_keras.tuning.commands import main
+
     from dsa_keras.commands.main import main as train_main
-    from tuning.commands import main
 
     out = tmp_path / "report"
     assert main(["report", str(fragile.path), "--out", str(out)]) == 0
@@ -100,7 +101,7 @@ def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_
         assert (out / name).read_bytes().startswith(b"\x89PNG")
         assert (out / name).stat().st_size < 200_000
     best = read_results(fragile).trained[0]
-    (line,) = (line for line in text.splitlines() if line.startswith("python -m dsa_keras"))
+    (line,) = (line for line in text.splitlines() if line.startswith("dsa-keras"))
     monkeypatch.chdir(tmp_path)
     assert train_main(shlex.split(line)[3:]) == 0
     again = Run(tmp_path / "runs" / "demo-sentiment-best")
@@ -111,11 +112,11 @@ def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_
 
 
 def test_a_trial_cut_by_the_clock_goes_on_from_its_last_epoch(tmp_path, capsys):
-    from tuning.clock import Clock
-    from tuning.oracles import build_oracle
-    from tuning.progress import Progress
-    from tuning.session import search_alone
-    from tuning.tuner import SearchTuner, load_task
+    from dsa_keras.tuning.clock import Clock
+    from dsa_keras.tuning.oracles import build_oracle
+    from dsa_keras.tuning.progress import Progress
+    from dsa_keras.tuning.session import search_alone
+    from dsa_keras.tuning.tuner import SearchTuner, load_task
 
     of = settings(trials=1, epochs=3, max_minutes=1.0)
     folder = SearchFolder(tmp_path / "s")
@@ -176,7 +177,7 @@ def test_pairs_and_a_process_that_keeps_dying(tmp_path):
     trial = _trial(folder, 0)
     trial.path.mkdir(parents=True)
     trial.starts_file.write_text(json.dumps({"epochs": 0, "starts": 3}))
-    from tuning.session import search_alone
+    from dsa_keras.tuning.session import search_alone
 
     search_alone(folder, of)
     assert trial.outcome().reason == "the process died 3 times in epoch 1, out of memory?"
@@ -206,8 +207,9 @@ class MeanOfWords(Encoder):
 
 
 def test_a_search_for_numbers_with_an_encoder_of_ones_own(tmp_path, monkeypatch, capsys):
+    from dsa_keras.tuning.commands import main
+
     from dsa_keras.encoders import ENCODERS
-    from tuning.commands import main
 
     (tmp_path / "my_encoder.py").write_text(_OWN_ENCODER)
     rows = [f"{'good ' * (number % 5)}bad,{number % 5}" for number in range(60)]
@@ -223,7 +225,7 @@ def test_a_search_for_numbers_with_an_encoder_of_ones_own(tmp_path, monkeypatch,
         assert main(["report", "s"]) == 0
         text = capsys.readouterr().out
         assert "| trial | dev spearman | best epoch |" in text
-        command = "python -m dsa_keras train file --import my_encoder --file stars.csv --target"
+        command = "dsa-keras train file --import my_encoder --file stars.csv --target"
         assert command in text
         record = _trial(SearchFolder("s"), 0).candidate()
         searched = ["embedding_dropout", "head_dropout", "learning_rate", "initial_scale"]
@@ -330,7 +332,7 @@ def test_results_by_hand(written):
 
 
 def test_report_text_and_config(written, tmp_path):
-    from tuning.report import write_report
+    from dsa_keras.tuning.report import write_report
 
     text = write_report(written, tmp_path / "out", top=2)
     assert "## The best 2 of 3 candidates" in text
@@ -363,7 +365,7 @@ def _recipe_of(config):
 
 
 def test_configs_of_the_winner_are_read_those_of_older_versions_too(written, tmp_path):
-    from tuning.report import write_report
+    from dsa_keras.tuning.report import write_report
 
     write_report(written, tmp_path / "out", top=2)
     expected = written.settings().base("dsa-single").replace(units=300)
@@ -416,8 +418,8 @@ def errors(error_data):
 
 
 def test_less_of_an_error_is_better(errors, tmp_path):
-    from tuning.pictures import parallel_coordinates, pareto
-    from tuning.report import report_text
+    from dsa_keras.tuning.pictures import parallel_coordinates, pareto
+    from dsa_keras.tuning.report import report_text
 
     assert [one.figure_within(2) for one in errors.trained] == [0.5, 0.7, 0.75]
     assert [one.record.trial for one in errors.front()] == ["0001", "0000"]
@@ -452,7 +454,7 @@ def test_an_oracle_minimises_what_should_be_little(error_data, tmp_path):
 def test_winner_command_names_the_data_as_the_search_did(written):
     command = winner_command(written.settings(), Path("out/best.json"))
     assert command == (
-        "python -m dsa_keras train sst2 --data-dir 'my data' --vectors glove.zip --sentences-only "
+        "dsa-keras train sst2 --data-dir 'my data' --vectors glove.zip --sentences-only "
         "--config out/best.json --run-dir runs/sst2-best"
     )
     of = Settings("file", data_options={"path": "a.csv", "text_column": "t", "fractions": [1, 2]})
@@ -466,7 +468,7 @@ def test_board_holds_hyper_parameters_scores_and_pictures(written, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import plugin_data_pb2
 
-    from tuning.report import write_report
+    from dsa_keras.tuning.report import write_report
 
     write_report(written, tmp_path / "out", top=3)
     write_report(written, tmp_path / "out", top=3)
@@ -484,7 +486,7 @@ def test_board_holds_hyper_parameters_scores_and_pictures(written, tmp_path):
 
 
 def test_a_report_of_nothing_says_so(tmp_path, capsys):
-    from tuning.commands import main
+    from dsa_keras.tuning.commands import main
 
     SearchFolder(tmp_path / "s").open(settings())
     assert main(["report", str(tmp_path / "s")]) == 2

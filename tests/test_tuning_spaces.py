@@ -9,6 +9,7 @@ import sys
 from typing import ClassVar
 
 import pytest
+from dsa_keras.tuning.commands import build_parser, settings_of
 
 from dsa_keras.datasets import preset
 from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, LogRange, register_encoder
@@ -17,11 +18,10 @@ from dsa_keras.encoders.dsa_single import DsaSingle
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.objectives import Objective
 from dsa_keras.objectives.regression import Regression
+from dsa_keras.tuning.goal import Goal
+from dsa_keras.tuning.settings import SearchFolder, Settings
+from dsa_keras.tuning.spaces import SPACES, SearchRow, Space, row, rows_of
 from tests.tuning_helpers import extra_spaces, settings
-from tuning.commands import build_parser, settings_of
-from tuning.goal import Goal
-from tuning.settings import SearchFolder, Settings
-from tuning.spaces import SPACES, SearchRow, Space, row, rows_of
 
 PAPER_TASKS = ("sst2", "sst5", "snli")
 

@@ -10,9 +10,9 @@ from typing import Any
 from dsa_keras.config import ModelConfig
 from dsa_keras.objectives import OBJECTIVES, register_objective
 from dsa_keras.objectives.regression import Regression
+from dsa_keras.tuning.settings import SearchFolder, Settings
+from dsa_keras.tuning.spaces import SPACES, Space, row
 from tests.runs import SMALL
-from tuning.settings import SearchFolder, Settings
-from tuning.spaces import SPACES, Space, row
 
 TINY = Space(
     (
@@ -74,7 +74,7 @@ def hypermodel(of: Settings, size: int = 50, dimension: int = 8) -> Any:
     from dsa_keras.data.vocabulary import Vocabulary
     from dsa_keras.datasets import Dataset, Split
     from dsa_keras.training.task_data import TaskData
-    from tuning.candidates import NetworkHyperModel
+    from dsa_keras.tuning.candidates import NetworkHyperModel
 
     model = of.base(of.encoders[0]).model
     text = ("a", "b") if model.inputs.is_pair else "a"
@@ -89,9 +89,9 @@ class Driven:
     """A search whose trials are scored by a function instead of being trained."""
 
     def __init__(self, path: Path, of: Settings) -> None:
-        from tuning.clock import Clock
-        from tuning.oracles import build_oracle
-        from tuning.recovery import repair
+        from dsa_keras.tuning.clock import Clock
+        from dsa_keras.tuning.oracles import build_oracle
+        from dsa_keras.tuning.recovery import repair
 
         self.folder = SearchFolder(path)
         self.folder.open(of)
@@ -116,7 +116,7 @@ class Driven:
         return done
 
     def end(self, trial: Any, figure: float | None) -> None:
-        from tuning.records import COMPLETED, FAILED, Outcome, TrialFolder
+        from dsa_keras.tuning.records import COMPLETED, FAILED, Outcome, TrialFolder
 
         files = TrialFolder(self.folder.trials_dir / trial.trial_id)
         if figure is None:

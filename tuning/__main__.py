@@ -1,9 +1,7 @@
-"""`python -m tuning`."""
-
-from __future__ import annotations
+"""`python -m tuning ...` in a clone is `dsa-keras tune ...`."""
 
 import sys
 
-from tuning.commands import main
+from dsa_keras.commands.main import main
 
-sys.exit(main())
+sys.exit(main(["tune", *sys.argv[1:]]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dsa_keras.runs import RunConfig
 
 _EXAMPLE = """
-python -m dsa_keras compare runs/sst2-seed* runs/sst2-bilstm-seed* --markdown
+dsa-keras compare runs/sst2-seed* runs/sst2-bilstm-seed* --markdown
 """
 
 _HEADER = ("run", "task", "encoder", "seeds", "parameters", "best epoch")

@@ -20,7 +20,7 @@ _MADE_BY = "demo"
 """What its runs say of themselves; only those are replaced."""
 
 _EXAMPLE = """
-python -m dsa_keras demo
+dsa-keras demo
 """
 
 _SENTENCES = (
@@ -79,7 +79,7 @@ def _print_next_steps(run_dir: Path) -> None:
     path = shlex.quote(str(run_dir))
     print(f"""
 what to do next
-  python -m dsa_keras predict {path} "your sentence"
+  dsa-keras predict {path} "your sentence"
   tensorboard --logdir {path}/logs
-  python -m dsa_keras train file --file your.csv --text-column text --label-column label
-  python -m export --help""")
+  dsa-keras train file --file your.csv --text-column text --label-column label
+  dsa-keras export --help""")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 _EXAMPLE = """
-python -m dsa_keras encode runs/sst2 --file reviews.txt --output vectors.npy --normalize
-cat reviews.txt | python -m dsa_keras encode runs/sst2 --file - --output vectors.jsonl
+dsa-keras encode runs/sst2 --file reviews.txt --output vectors.npy --normalize
+cat reviews.txt | dsa-keras encode runs/sst2 --file - --output vectors.jsonl
 """
 
 

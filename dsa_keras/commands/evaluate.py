@@ -12,8 +12,8 @@ from dsa_keras.options import add_run
 from dsa_keras.runs import Run
 
 _EXAMPLE = """
-python -m dsa_keras evaluate runs/sst2
-python -m dsa_keras evaluate runs/sst2 --split dev --json - | jq .accuracy
+dsa-keras evaluate runs/sst2
+dsa-keras evaluate runs/sst2 --split dev --json - | jq .accuracy
 """
 
 

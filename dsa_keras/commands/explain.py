@@ -14,9 +14,9 @@ from dsa_keras.files import write_text, written_aside
 from dsa_keras.options import add_run
 
 _EXAMPLE = """
-python -m dsa_keras explain runs/sst2 "not a dull moment"
-python -m dsa_keras explain runs/sst2 "not a dull moment" --iterations --png dull.png
-python -m dsa_keras explain runs/snli "A man sleeps." "Nobody is awake." --html nobody.html
+dsa-keras explain runs/sst2 "not a dull moment"
+dsa-keras explain runs/sst2 "not a dull moment" --iterations --png dull.png
+dsa-keras explain runs/snli "A man sleeps." "Nobody is awake." --html nobody.html
 """
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dsa_keras.sentence_model import SentenceModel
 
 _EXAMPLE = """
-python -m dsa_keras inspect runs/snli --sentences 1000 --split dev
-python -m dsa_keras inspect runs/demo --compare runs/demo-self-attention
+dsa-keras inspect runs/snli --sentences 1000 --split dev
+dsa-keras inspect runs/demo --compare runs/demo-self-attention
 """
 
 

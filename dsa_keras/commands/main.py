@@ -1,4 +1,4 @@
-"""`python -m dsa_keras COMMAND`: finds the command and runs it."""
+"""`dsa-keras COMMAND`, or `python -m dsa_keras COMMAND`: finds the command and runs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import dsa_keras
-from dsa_keras.command_line import Parser, example, reported, run_command
+from dsa_keras.command_line import PROGRAM, Parser, example, reported, run_command
 from dsa_keras.options import import_named
 
 COMMANDS = (
@@ -20,10 +20,12 @@ COMMANDS = (
     "explain",
     "inspect",
     "demo",
+    "tune",
+    "export",
+    "serve",
+    "client",
 )
 """The modules of this package that are commands, in the order in which `--help` lists them."""
-
-PROGRAM = "python -m dsa_keras"
 
 _EXAMPLE = f"""
 {PROGRAM} demo

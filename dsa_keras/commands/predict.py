@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from dsa_keras.objectives import Answer, Objective
 
 _EXAMPLE = """
-python -m dsa_keras predict runs/sst2 "a gripping , funny film" "far from good"
-python -m dsa_keras predict runs/snli "A man sleeps." "Nobody is awake."
-python -m dsa_keras predict runs/sst2 --file reviews.txt --format csv --output labels.csv
-cat reviews.txt | python -m dsa_keras predict runs/sst2 --format jsonl
+dsa-keras predict runs/sst2 "a gripping , funny film" "far from good"
+dsa-keras predict runs/snli "A man sleeps." "Nobody is awake."
+dsa-keras predict runs/sst2 --file reviews.txt --format csv --output labels.csv
+cat reviews.txt | dsa-keras predict runs/sst2 --format jsonl
 """
 
 

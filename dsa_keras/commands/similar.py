@@ -13,7 +13,7 @@ from dsa_keras.options import add_run
 from dsa_keras.progress import progress_bar
 
 _EXAMPLE = """
-python -m dsa_keras similar runs/sst2 --file reviews.txt "a gripping , funny film" --top 5
+dsa-keras similar runs/sst2 --file reviews.txt "a gripping , funny film" --top 5
 """
 
 

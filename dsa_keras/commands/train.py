@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from dsa_keras.runs import RunConfig
 
 _EXAMPLE = """
-python -m dsa_keras train sst2 --data-dir data --vectors glove.840B.300d.zip --run-dir runs/sst2
-python -m dsa_keras train file --file reviews.csv --text-column review --label-column stars
-python -m dsa_keras train snli --data-dir data --vectors glove.840B.300d.zip --seeds 5
-python -m dsa_keras train sst2 --run-dir runs/sst2 --resume
+dsa-keras train sst2 --data-dir data --vectors glove.840B.300d.zip --run-dir runs/sst2
+dsa-keras train file --file reviews.csv --text-column review --label-column stars
+dsa-keras train snli --data-dir data --vectors glove.840B.300d.zip --seeds 5
+dsa-keras train sst2 --run-dir runs/sst2 --resume
 """
 
 
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "train",
         help="train a model into a run folder",
-        usage="python -m dsa_keras train TASK [options]",
+        usage="dsa-keras train TASK [options]",
         description="Trains a model into a run folder. The paper's recipe is the default.",
         epilog=example(_EXAMPLE),
     )
@@ -264,7 +264,7 @@ def _print_how_to_resume(args: argparse.Namespace, one: Run) -> None:
     if args.seeds is not None:
         words += ["--seed", str(next(iter(_runs(args)))), "--seeds", str(args.seeds)]
     after = f"after epoch {done}, which is saved" if done else "before the first epoch was finished"
-    print(f"\nstopped {after}. Go on with:\n  python -m dsa_keras {shlex.join(words)}")
+    print(f"\nstopped {after}. Go on with:\n  dsa-keras {shlex.join(words)}")
 
 
 def _print_result(args: argparse.Namespace, one: Run) -> None:
@@ -275,8 +275,8 @@ def _print_result(args: argparse.Namespace, one: Run) -> None:
         f"dev {objective.monitor} {best[objective.dev_figure]:.4f} (epoch {best['epoch']}), "
         f"run folder {shlex.quote(str(one.path))}\n"
         "next:\n"
-        f"  python -m dsa_keras evaluate {path}\n"
-        f"  python -m dsa_keras predict {path} {config.model.inputs.example_arguments}\n"
+        f"  dsa-keras evaluate {path}\n"
+        f"  dsa-keras predict {path} {config.model.inputs.example_arguments}\n"
         f"  tensorboard --logdir {shlex.quote(str(one.logs))}",
         flush=True,
     )
@@ -289,5 +289,5 @@ def _print_summary(runs: list[Run]) -> None:
     figures = [one.best(one.config())[objective.dev_figure] for one in runs]
     print(
         f"{len(runs)} seeds: dev {objective.monitor} {mean_and_deviation(figures)}\n"
-        f"  python -m dsa_keras compare {shlex.join(str(one.path) for one in runs)}"
+        f"  dsa-keras compare {shlex.join(str(one.path) for one in runs)}"
     )

@@ -47,8 +47,8 @@ was not looked at in training.
 ## Use
 
 ```bash
-python -m dsa_keras predict {path} {inputs.example_arguments}
-python -m dsa_keras evaluate {path}
+dsa-keras predict {path} {inputs.example_arguments}
+dsa-keras evaluate {path}
 tensorboard --logdir {path}/logs
 ```
 

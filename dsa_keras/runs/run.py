@@ -197,7 +197,7 @@ class Run:
             raise RunError(
                 "no such run folder",
                 where=self.path,
-                hint="Train one: python -m dsa_keras train --help",
+                hint="Train one: dsa-keras train --help",
             )
         data = self._read(self.config_file, "Is this the folder of a run?")
         try:

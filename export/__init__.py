@@ -1,4 +1,0 @@
-"""From a run folder to files that serve: SavedModel for TF Serving, ONNX, LiteRT, and their proof.
-
-`python -m export --help` lists the commands. Nothing here loads TensorFlow before it is needed.
-"""
