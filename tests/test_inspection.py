@@ -309,7 +309,7 @@ def pairs_with_numbers():
     numbers = np.linspace(0, 5, len(texts))
     split = Split(texts, numbers)
     flat = Split([one for text in texts for one in text], numbers)
-    objective = Regression(mean=2.5, deviation=1.5, hidden_units=8)
+    objective = Regression(mean=2.5, deviation=1.5)
     model = untrained(flat, "dsa-multiple", num_attentions=2, inputs=PAIR, objective=objective)
     chosen = sample(split, 20, 0, "mine dev")
     return model, chosen, inspect_model(model, chosen, maps=2, min_count=1)
