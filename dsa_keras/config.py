@@ -84,8 +84,8 @@ class ModelConfig(Settings):
         Raises:
             ConfigError: for a name that no part has.
         """
-        own = {name: getattr(self, name) for name in self.hints()}
-        parts = {kind: changes.get(kind, part) for kind, part in self._parts().items()}
+        own = {name: changes.pop(name, getattr(self, name)) for name in self.hints()}
+        parts = type(self)(**own)._parts()
         known = {*own, *(name for part in parts.values() for name in part.hints())}
         for name in changes:
             if name not in known:
@@ -95,9 +95,8 @@ class ModelConfig(Settings):
                     hint=nearest(name, sorted(known)),
                 )
         for kind, part in parts.items():
-            of_part = {k: v for k, v in changes.items() if k in part.hints() and k not in own}
+            of_part = {name: value for name, value in changes.items() if name in part.hints()}
             own[kind] = part.replace(**of_part)
-        own |= {k: v for k, v in changes.items() if k in own and k not in parts}
         return type(self)(**own)
 
     def _parts(self) -> dict[str, Encoder | Head | Objective]:

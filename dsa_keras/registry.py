@@ -92,16 +92,27 @@ class Registry(Generic[T]):
         if self._complete:
             return
         self._complete = True
-        for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-            if module.ispkg:
-                continue
-            importlib.import_module(f"{self.package}.{module.name}")
+        try:
+            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                if not module.ispkg:
+                    importlib.import_module(f"{self.package}.{module.name}")
+        except BaseException:
+            self._complete = False
+            raise
 
     def _load_entry_point(self, name: str) -> None:
+        """Imports what an installed package says to have under a name."""
         for entry in entry_points(group=self.package, name=name):
-            thing = entry.load()
-            if name not in self._found:
-                self.add(name, thing)
+            package = entry.dist.name if entry.dist else "an installed package"
+            try:
+                entry.load()
+                problem = None if name in self._found else f"registers no {self.kind} {name!r}"
+            except Exception as error:
+                problem = f"cannot be loaded ({_in_one_line(error)})"
+            if problem:
+                raise ConfigError(
+                    problem, where=entry.value, hint=f"Mend or remove {package}, which names it"
+                )
 
     def _imported(self, reference: str) -> T:
         module_name, _, attribute = reference.partition(":")
@@ -150,17 +161,18 @@ def import_module(name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        if not all(part.isidentifier() for part in name.split(".")):
-            raise ImportError("it is no name of a module")
         return importlib.import_module(name)
     except Exception as error:
         # Whatever is wrong in a module of the user's own is told in one line.
-        problem = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigError(
-            f"cannot be imported ({problem})",
+            f"cannot be imported ({_in_one_line(error)})",
             where=name,
             hint="Give the name of a module that can be, such as my_package.my_module",
         ) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _same(known: Any, thing: Any) -> bool:

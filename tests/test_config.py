@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dsa_keras import recipes
 from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
-from dsa_keras.datasets import Dataset, Split, preset
+from dsa_keras.datasets import Dataset, Split, preset, recipe_for
 from dsa_keras.encoders import ENCODERS, Encoder
 from dsa_keras.encoders.bilstm import BiLstm
 from dsa_keras.encoders.cnn import Cnn
 from dsa_keras.encoders.dsa_multiple import DsaMultiple
 from dsa_keras.encoders.dsa_single import DsaSingle
 from dsa_keras.errors import ConfigError
+from dsa_keras.heads import HEADS
+from dsa_keras.heads.mlp import Mlp
 from dsa_keras.inputs import PAIR, SENTENCE, Inputs
 from dsa_keras.objectives import OBJECTIVES
 from dsa_keras.objectives.classification import Classification
@@ -122,17 +125,19 @@ encoders = st.one_of(
     st.builds(BiLstm, lstm_units=WHOLE),
 )
 objectives = st.one_of(
-    st.builds(Classification, class_names=NAMES, head_dropout=SHARE, initial_scale=SCALES),
+    st.builds(Classification, class_names=NAMES),
     st.builds(
         Regression,
         mean=st.floats(allow_nan=False, allow_infinity=False),
         deviation=st.floats(1e-30, 1e30),
-        batch_norm_momentum=SHARE,
     ),
 )
 models = st.builds(
     ModelConfig,
     encoder=encoders,
+    head=st.builds(
+        Mlp, head_dropout=SHARE, batch_norm_momentum=SHARE, hidden_units=WHOLE, initial_scale=SCALES
+    ),
     objective=objectives,
     inputs=st.sampled_from([SENTENCE, PAIR]),
     vocabulary_size=st.integers(2, 10**6),
@@ -166,10 +171,11 @@ def test_json_and_back(config):
 
 def test_json_keeps_what_the_default_is_not():
     """Or else the test above would pass for a config that forgets what it was given."""
-    config = ModelConfig(Cnn(cnn_filters=7), Regression(mean=3.5), PAIR, 9)
+    config = ModelConfig(Cnn(cnn_filters=7), Mlp(hidden_units=5), Regression(mean=3.5), PAIR, 9)
     told = json.loads(json.dumps(config.to_dict()))
     assert told["encoder"] == {"name": "cnn", "cnn_widths": [3, 4, 5], "cnn_filters": 7}
-    assert told["objective"]["mean"] == 3.5
+    assert told["objective"] == {"name": "regression", "mean": 3.5, "deviation": 1.0}
+    assert (told["head"]["name"], told["head"]["hidden_units"]) == ("mlp", 5)
     assert told["inputs"] == ["premise", "hypothesis"]
     assert told["vocabulary_size"] == 9
 
@@ -181,7 +187,7 @@ def test_replace_leaves_the_rest():
     before = preset("snli").model
     after = before.replace(units=7, kernel_sizes=[1], hidden_units=9, embedding_dropout=0)
     assert (after.encoder.units, after.encoder.kernel_sizes) == (7, (1,))
-    assert (after.objective.hidden_units, after.embedding_dropout) == (9, 0.0)
+    assert (after.head.hidden_units, after.embedding_dropout) == (9, 0.0)
     assert after.inputs == PAIR
     back = {"units": before.encoder.units, "kernel_sizes": before.encoder.kernel_sizes}
     back |= {"hidden_units": 300, "embedding_dropout": 0.3}
@@ -190,18 +196,18 @@ def test_replace_leaves_the_rest():
 
 def test_a_name_that_both_have_changes_both():
     model = ModelConfig().replace(initial_scale="keep")
-    assert model.encoder.initial_scale == model.objective.initial_scale == "keep"
+    assert model.encoder.initial_scale == model.head.initial_scale == "keep"
     assert list(model.hyper_parameters()).count("initial_scale") == 1
 
 
 def test_another_encoder_and_its_names_go_together():
     model = ModelConfig().replace(encoder=Cnn(), cnn_filters=7, hidden_units=9)
-    assert (model.encoder, model.objective.hidden_units) == (Cnn(cnn_filters=7), 9)
+    assert (model.encoder, model.head.hidden_units) == (Cnn(cnn_filters=7), 9)
     for wrong in (
         lambda: model.replace(units=3),
         lambda: ModelConfig().replace(encoder=Cnn(), units=3),
     ):
-        with pytest.raises(ConfigError, match="'units' is no hyper-parameter of cnn and classifi"):
+        with pytest.raises(ConfigError, match="'units' is no hyper-parameter of cnn, mlp"):
             wrong()
     with pytest.raises(ConfigError, match=r"encoder must be of type Encoder\. .* 'cnn'"):
         ModelConfig().replace(encoder="cnn")
@@ -211,7 +217,10 @@ def test_another_encoder_and_its_names_go_together():
     ("change", "message"),
     [
         ({"unit": 3}, "'unit' is no hyper-parameter of dsa-single.* Did you mean 'units'"),
-        ({"lstm_units": 3}, "'lstm_units' is no hyper-parameter of dsa-single and classification"),
+        (
+            {"lstm_units": 3},
+            "'lstm_units' is no hyper-parameter of dsa-single, mlp",
+        ),
         ({"learning_rate": 3}, "'learning_rate' is no hyper-parameter of dsa-single"),
         ({"units": 0}, "units must be at least 1"),
         ({"head_dropout": 1}, r"head_dropout must be in \[0, 1\)"),
@@ -229,9 +238,10 @@ def test_all_that_can_be_chosen_is_told(encoder):
     names = {*recipe.model.choosable(), *TrainingConfig.choices()}
     assert set(told) == {"encoder", *names}
     assert not {"class_names", "vocabulary_size", "objective", "inputs"} & set(told)
-    again = Recipe(ModelConfig(ENCODERS.get(told.pop("encoder"))(), recipe.model.objective))
+    encoder = ENCODERS.get(told.pop("encoder"))()
+    again = Recipe(ModelConfig(encoder, objective=recipe.model.objective))
     assert again.replace(**told) == recipe
-    described = {**type(recipe.model.encoder).described(), **Classification.described()}
+    described = {**type(recipe.model.encoder).described(), **Mlp.described()}
     described |= {**ModelConfig.described(), **TrainingConfig.described()}
     assert all(described[name] for name in names)
 
@@ -247,8 +257,8 @@ def test_a_recipe_takes_names_of_both():
 
 
 def dataset(*texts):
-    targets = [0, 1][: len(texts)]
-    return Dataset("own", {"train": Split(texts, targets), "dev": Split(texts, targets)}, TWO)
+    split = Split(texts, np.array([0, 1]))
+    return Dataset("own", {"train": split, "dev": split}, TWO)
 
 
 TWO = Classification(class_names=("bad", "good"))
@@ -257,7 +267,7 @@ TWO = Classification(class_names=("bad", "good"))
 def test_own_data_is_trained_like_the_papers():
     sentences, pairs = dataset("a b", "c"), dataset(("a", "b"), ("c", "d"))
     for own, paper in ((sentences, preset("sst2")), (pairs, preset("snli"))):
-        recipe = recipes.recipe_for(own, vectors=True)
+        recipe = recipe_for(own, vectors=True)
         assert recipe.model.inputs == own.inputs == paper.model.inputs
         assert recipe.model.objective.class_names == TWO.class_names
         names = paper.model.objective.class_names
@@ -267,7 +277,7 @@ def test_own_data_is_trained_like_the_papers():
 
 
 def test_random_vectors_are_trained():
-    recipe = recipes.recipe_for(dataset("a b", "c"), "bilstm", vectors=False)
+    recipe = recipe_for(dataset("a b", "c"), "bilstm", vectors=False)
     assert recipe.model.encoder == BiLstm()
     assert recipe.model.train_embeddings
     assert recipe.training.oov_range == 0.5
@@ -282,9 +292,9 @@ def test_random_vectors_are_trained():
 def test_an_encoder_with_settings_of_ones_own_keeps_them():
     own = DsaSingle(units=31)
     assert preset("snli", own).model.encoder == own
-    assert recipes.recipe_for(dataset("a", "b"), own).model.encoder == own
+    assert recipe_for(dataset("a", "b"), own).model.encoder == own
     loaded = dataclasses.replace(dataset("a", "b"), name="sst2")
-    assert recipes.recipe_for(loaded, own).model.encoder == own
+    assert recipe_for(loaded, own).model.encoder == own
 
 
 @pytest.mark.parametrize("encoder", ENCODERS.names())
@@ -322,6 +332,8 @@ HUGE = 10**400
         (ModelConfig, {"encoder": 3}, "encoder must be an object with a name .* Received: 3"),
         (ModelConfig, {"encoder": "cnn"}, "encoder must be an object with a name .*'cnn'"),
         (ModelConfig, {"encoder": [["name", "cnn"]]}, "encoder must be an object"),
+        (ModelConfig, {"head": {"name": "mpl"}}, "unknown head 'mpl'. Did you mean 'mlp'"),
+        (ModelConfig, {"head": 5}, "head must be an object with a name .* Received: 5"),
         (ModelConfig, {"objective": None}, "objective must be an object .* Received: None"),
         (ModelConfig, {"objective": {"name": "clasification"}}, "mean 'classification'"),
         (ModelConfig, {"inputs": "sentence"}, "inputs must be one of"),
@@ -349,7 +361,7 @@ HUGE = 10**400
         (Classification, {"class_names": ["a"]}, "class_names must be at least 2 names"),
         (Classification, {"class_names": ["a", "a"]}, "class_names must be different names"),
         (Classification, {"class_names": ["a", 1]}, "class_names must be a text. Received: 1"),
-        (Classification, {"hidden_units": 0}, "hidden_units must be at least 1"),
+        (Mlp, {"hidden_units": 0}, "hidden_units must be at least 1"),
         (Regression, {"deviation": 0}, "deviation must be positive"),
         (TrainingConfig, {"optimizer": "sgd"}, "optimizer must be one of adam, adadelta"),
         (TrainingConfig, {"tokenizer": ["ptb"]}, "tokenizer must be one of"),
@@ -368,7 +380,7 @@ def test_what_is_refused(config, values, message):
         config.from_dict(json.loads(json.dumps(values)))
 
 
-KINDS = (ModelConfig, TrainingConfig, *ENCODERS, *OBJECTIVES)
+KINDS = (ModelConfig, TrainingConfig, *ENCODERS, *HEADS, *OBJECTIVES)
 
 
 @pytest.mark.parametrize(("config", "name"), [(one, name) for one in KINDS for name in one.hints()])

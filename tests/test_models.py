@@ -65,7 +65,7 @@ def test_initial_weights_follow_the_dropout_of_their_layer(encoder):
     assert len(variances) >= 9
     for path, (variance, fan_in) in variances.items():
         if "hidden" in path and "head" in path:
-            scale = config.objective.head_dropout
+            scale = config.head.head_dropout
         elif "attention" in path or "classes" in path:
             scale = 1.0  # these have no dropout
         else:

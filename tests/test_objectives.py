@@ -20,15 +20,14 @@ from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.objectives import (
     OBJECTIVES,
     Answer,
-    Objective,
     objective_of,
     register_objective,
 )
 from dsa_keras.objectives.classification import Classification, Prediction
 from dsa_keras.objectives.regression import Estimate, Regression, pearson, spearman
 
-CLASSES = Classification(class_names=("bad", "fair", "good"), hidden_units=6)
-STARS = Regression(mean=3.0, deviation=2.0, hidden_units=6)
+CLASSES = Classification(class_names=("bad", "fair", "good"))
+STARS = Regression(mean=3.0, deviation=2.0)
 BOTH = [CLASSES, STARS]
 THIRDS = math.log(3)
 
@@ -121,33 +120,6 @@ def test_names_in_any_language_are_served():
     assert [label.decode() for label in labels] == list(objective.class_names)
 
 
-@pytest.mark.parametrize("objective", BOTH, ids=lambda one: one.name)
-def test_the_head_for_inference_is_the_head(objective):
-    head, features = objective.head(), random.normal(size=(9, 5)).astype("float32")
-    head(features)
-    for weight in head.weights:
-        draw = random.uniform(0.5, 2, weight.shape)
-        weight.assign(draw if "variance" in weight.path else draw - 1)
-    function, variables = objective.inference_head(head)
-    np.testing.assert_allclose(function(features), head(features, training=False), atol=1e-5)
-    # They are what an exported model saves: the function reads nothing else.
-    before = function(features).numpy()
-    head.set_weights([0 * weight for weight in head.get_weights()])
-    np.testing.assert_array_equal(function(features), before)
-    for variable in variables:
-        variable.assign(0 * variable)
-    assert not function(features).numpy().any()
-
-
-@pytest.mark.parametrize("objective", BOTH, ids=lambda one: one.name)
-def test_statistics_are_taken(objective):
-    head, features = objective.head(), random.normal(3, 2, size=(50, 5)).astype("float32")
-    head(features)
-    objective.take_statistics(head, features)
-    means = [np.array(one) for one in head.weights if "batch_norm1/moving_mean" in one.path]
-    np.testing.assert_allclose(means, [features.mean(0)], rtol=1e-5)
-
-
 # Targets of tables.
 
 
@@ -230,14 +202,14 @@ def test_targets_stand_in_arrays():
         (CLASSES, [0.0, 1.0], "whole numbers from 0 to 2"),
         (CLASSES, [True, False], "whole numbers from 0 to 2"),
         (CLASSES, ["bad", "good"], "whole numbers from 0 to 2"),
-        (CLASSES, [[0], [1]], "one for each text"),
-        (STARS, ["1", "2"], "must be numbers"),
-        (STARS, [True, False], "must be numbers"),
-        (STARS, [1j, 2], "must be numbers"),
-        (STARS, [[1.0], [2.0]], "one for each text"),
+        (CLASSES, [[0], [1]], "whole numbers from 0 to 2"),
+        (STARS, ["1", "2"], "must be numbers, one for each"),
+        (STARS, [True, False], "must be numbers, one for each"),
+        (STARS, [1j, 2], "must be numbers, one for each"),
+        (STARS, [[1.0], [2.0]], "must be numbers, one for each"),
         (STARS, [1.0, math.nan], "finite numbers"),
         (STARS, [-math.inf, 1.0], "finite numbers"),
-        (STARS, [1e39, 1.0], "finite numbers, at most 3.4e"),
+        (STARS, [1e39, 1.0], "finite numbers"),
         (STARS, [1.0], r"has 2 texts and targets of shape \(1,\)"),
         (CLASSES, [], "has 2 texts"),
     ],
@@ -255,7 +227,7 @@ def test_targets_from_python_get_their_type():
 
 
 def test_what_fits():
-    assert CLASSES.fits(Classification(class_names=CLASSES.class_names, hidden_units=99))
+    assert CLASSES.fits(Classification(class_names=CLASSES.class_names))
     assert not CLASSES.fits(Classification(class_names=("good", "fair", "bad")))
     assert STARS.fits(Regression(mean=-1.0))
     assert not STARS.fits(CLASSES)
@@ -360,16 +332,10 @@ with forgotten(OBJECTIVES):
     @register_objective("own-error")
     @dataclass(frozen=True)
     class OwnError(Regression):
-        """A regression judged by its error, of which less is better, with a head of Keras's."""
+        """A regression judged by its error, of which less is better."""
 
         monitor: ClassVar[str] = "mae"
         higher_is_better: ClassVar[bool] = False
-
-        def head(self):
-            return keras.layers.Dense(1, name="head")
-
-        take_statistics = Objective.take_statistics
-        inference_head = Objective.inference_head
 
 
 def test_less_is_better_where_it_says_so():
@@ -378,15 +344,6 @@ def test_less_is_better_where_it_says_so():
     assert OwnError().better(0.5, 0.6)
     assert not OwnError().better(0.5, 0.5)
     assert OwnError().dev_figure == "dev_mae"
-
-
-def test_any_layer_of_keras_is_a_head():
-    head, features = OwnError().head(), random.normal(size=(4, 5)).astype("float32")
-    expected = head(features)
-    function, variables = OwnError().inference_head(head)
-    np.testing.assert_array_equal(function(features), expected)
-    assert [tuple(one.shape) for one in variables] == [(5, 1), (1,)]
-    assert OwnError().take_statistics(head, features) is None
 
 
 def test_an_objective_that_is_not_registered_is_unknown():

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dsa_keras.training.run import Run
 from runs import SMALL_OPTIONS, tiny_run
 
 from dsa_keras.errors import RunError
 from dsa_keras.training.fit import Options
-from dsa_keras.training.run import Run
 from dsa_keras.training.trainer import resume
 
 ROOT = Path(__file__).parent.parent

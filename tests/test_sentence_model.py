@@ -10,10 +10,12 @@ import pytest
 from runs import shared_run
 
 import dsa_keras
-from dsa_keras.data import load_dataset
-from dsa_keras.data.batches import Sentences
+from dsa_keras.data.word_lookup import Sentences
+from dsa_keras.datasets import load_dataset
 from dsa_keras.errors import ConfigError, RunError
-from dsa_keras.sentence_model import STREAM_CHUNK, _windows, length_batches
+from dsa_keras.objectives.classification import Prediction
+from dsa_keras.sentence_model import STREAM_CHUNK
+from dsa_keras.text_encoder import _windows, length_batches
 
 UNITS = 64
 """Eight attentions of eight units each."""
@@ -90,11 +92,11 @@ def test_a_stream_takes_a_chunk_at_a_time(model):
 
 def test_predictions_have_labels_and_probabilities(model):
     predictions = model.predict(SENTENCES)
-    probabilities = model.probabilities(SENTENCES)
+    probabilities = model.numbers(SENTENCES)
     assert probabilities.shape == (len(SENTENCES), 2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     for prediction, row in zip(predictions, probabilities, strict=True):
-        assert prediction.label == model.class_names[row.argmax()]
+        assert prediction.label == model.objective.class_names[row.argmax()]
         assert prediction.probability == pytest.approx(row.max())
         assert list(prediction.probabilities.values()) == pytest.approx(row.tolist())
     assert model.predict([]) == []
@@ -102,20 +104,20 @@ def test_predictions_have_labels_and_probabilities(model):
 
 def test_probabilities_are_the_classifiers(model):
     words = [model.vocabulary.ids(sentence.split()) for sentence in SENTENCES[:2]]
-    for row, ids in zip(model.probabilities(SENTENCES[:2]), words, strict=True):
-        logits = np.array(model.classifier(np.array([ids])))[0].astype(np.float64)
+    for row, ids in zip(model.numbers(SENTENCES[:2]), words, strict=True):
+        logits = np.array(model.network.model(np.array([ids])))[0].astype(np.float64)
         expected = np.exp(logits - logits.max())
         np.testing.assert_allclose(row, expected / expected.sum(), rtol=1e-4)
 
 
 def test_pairs_are_premise_and_hypothesis(pair_model):
     premise, hypothesis = "a man is outside", "nobody is outside"
-    there, back = pair_model.probabilities([(premise, hypothesis), (hypothesis, premise)])
+    there, back = pair_model.numbers([(premise, hypothesis), (hypothesis, premise)])
     ids = {
         "premise": np.array([pair_model.vocabulary.ids(premise.split())]),
         "hypothesis": np.array([pair_model.vocabulary.ids(hypothesis.split())]),
     }
-    logits = np.array(pair_model.classifier(ids))[0].astype(np.float64)
+    logits = np.array(pair_model.network.model(ids))[0].astype(np.float64)
     expected = np.exp(logits - logits.max())
     np.testing.assert_allclose(there, expected / expected.sum(), rtol=1e-4)
     assert not np.allclose(there, back, rtol=1e-6)
@@ -134,8 +136,8 @@ def test_similarity_is_the_cosine(model):
 def test_evaluation_counts_predictions(model):
     split = load_dataset("demo-sentiment", size=300)["test"]
     evaluation = model.evaluate(split)
-    predicted = model.probabilities(split.texts).argmax(axis=1)
-    assert evaluation.accuracy == pytest.approx(np.mean(predicted == split.labels))
+    predicted = model.numbers(split.texts).argmax(axis=1)
+    assert evaluation.accuracy == pytest.approx(np.mean(predicted == split.targets))
     assert evaluation.examples == len(split)
 
 
@@ -156,9 +158,15 @@ def test_threads_get_what_one_thread_gets(model):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.encode([1]), "sentence 0 is not a str but int"),
+        (lambda model: model.encode([1]), "text 0 is not a sentence .* Received: 1"),
         (lambda model: model.encode(["a"], batch_size=0), "batch_size must be at least 1"),
-        (lambda model: model.predict([("a", "b")]), "sentence 0 is not a str but tuple"),
+        (lambda model: model.numbers(["a"], batch_size=0), "batch_size must be at least 1"),
+        (
+            lambda model: model.predict(["b", ("a", "b")]),
+            r"text 1 is not a sentence .*\('a', 'b'\)",
+        ),
+        (lambda model: model.predict(("a", 1)), "text 1 is not a sentence"),
+        (lambda model: model.predict([None]), "text 0 is not a sentence .* None"),
     ],
 )
 def test_wrong_calls_are_told(model, call, message):
@@ -166,9 +174,43 @@ def test_wrong_calls_are_told(model, call, message):
         call(model)
 
 
-def test_a_pair_model_wants_pairs(pair_model):
-    with pytest.raises(ConfigError, match="text 1 is not a pair"):
-        pair_model.predict([("a", "b"), "c"])
+@pytest.mark.parametrize(
+    "texts", [["a"], [("a", "b"), "c"], [("a", "b", "c")], [("a", 1)], [["a"]], ("a", "b", "c")]
+)
+def test_a_pair_model_wants_pairs(pair_model, texts):
+    for call in (pair_model.predict, pair_model.numbers, pair_model.explain):
+        with pytest.raises(ConfigError, match=r"text \d is not a pair of sentences, \(premise"):
+            call(texts)
+        with pytest.raises(ConfigError, match="texts must be a list, not one str"):
+            call("a")
+
+
+def test_one_text_has_one_answer_and_many_a_list(model, pair_model):
+    one = model.predict("the acting is superb")
+    assert isinstance(one, Prediction)
+    for many in (["the acting is superb"], ("the acting is superb",), iter(SENTENCES[:1])):
+        (answer,) = model.predict(many)
+        assert answer == one
+    (answer,) = model.predict(np.array(SENTENCES[:1]))
+    assert answer == one
+    # A tuple of two sentences is one pair, or two sentences: the model knows which.
+    assert len(model.predict(("dull", "superb"))) == 2
+    pair = pair_model.predict(("a man", "a woman"))
+    assert isinstance(pair, Prediction)
+    for many in ([("a man", "a woman")], [["a man", "a woman"]], np.array([["a man", "a woman"]])):
+        (answer,) = pair_model.predict(many)
+        assert answer == pair
+    explained = model.explain("the acting is superb")
+    assert explained.answer == one
+    assert [found.answer for found in model.explain(["the acting is superb"])] == [one]
+    assert list(pair_model.explain(("a man", "a woman")).traces) == ["premise", "hypothesis"]
+
+
+def test_no_texts_have_no_answers(model, pair_model):
+    assert model.numbers([]).shape == (0, 2)
+    assert pair_model.numbers([]).shape == (0, 3)
+    assert model.explain([]) == pair_model.explain([]) == []
+    assert list(model.encode(iter([]))) == []
 
 
 def test_a_missing_run_is_told(tmp_path):

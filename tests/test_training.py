@@ -18,14 +18,21 @@ from runs import SMALL, shared_run, tiny_run
 from slow_parameters import some_slow
 
 import dsa_keras
-from dsa_keras.config import ENCODERS, TrainingConfig, preset
-from dsa_keras.data import Dataset, load_dataset
+from dsa_keras.config import Recipe, TrainingConfig
+from dsa_keras.datasets import Dataset, load_dataset, preset
+from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS
 from dsa_keras.errors import ConfigError, DataError, RunError
+from dsa_keras.inputs import PAIR
+from dsa_keras.objectives.classification import Classification
+from dsa_keras.objectives.regression import Regression
+from dsa_keras.runs import Run
 from dsa_keras.training.callbacks import TrainingError
+from dsa_keras.training.fit import Options
 from dsa_keras.training.optimizers import AdadeltaL2, AdamL2, build_optimizer
-from dsa_keras.training.run import Run
 from dsa_keras.training.schedule import Schedule
-from dsa_keras.training.trainer import resume, train
+from dsa_keras.training.trainer import train
+
+QUIET = Options(show_progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +131,12 @@ def test_repeated_words_add_up_before_the_square():
 # Schedule -----------------------------------------------------------------------------------------
 
 
+def schedule_of(**settings):
+    return Schedule(TrainingConfig(**settings), Classification())
+
+
 def test_plateau_halves_after_two_checks_without_progress():
-    schedule = Schedule(TrainingConfig(learning_rate=1.0, plateau_patience=2, early_stopping=0))
+    schedule = schedule_of(learning_rate=1.0, plateau_patience=2, early_stopping=0)
     rates = []
     for loss in (1.0, 0.9995, 0.9991, 0.5, 0.5, 0.4995, 0.4992, 0.4991):
         schedule.finish_epoch(loss, 0.5)
@@ -135,18 +146,18 @@ def test_plateau_halves_after_two_checks_without_progress():
 
 
 def test_early_stopping_counts_epochs_since_the_best():
-    schedule = Schedule(TrainingConfig(early_stopping=2, epochs=10))
+    schedule = schedule_of(early_stopping=2, epochs=10)
     best = []
     for accuracy in (0.5, 0.7, 0.7, 0.6):
         assert not schedule.finished
         best.append(schedule.finish_epoch(1.0, accuracy))
     assert best == [True, True, False, False]  # an equal accuracy is not better
     assert schedule.finished
-    assert (schedule.best_epoch, schedule.best_accuracy, schedule.epoch) == (2, 0.7, 4)
+    assert (schedule.best_epoch, schedule.best_figure, schedule.epoch) == (2, 0.7, 4)
 
 
 def test_no_early_stopping_runs_to_the_last_epoch():
-    schedule = Schedule(TrainingConfig(early_stopping=0, epochs=3))
+    schedule = schedule_of(early_stopping=0, epochs=3)
     for _ in range(3):
         assert not schedule.finished
         schedule.finish_epoch(1.0, 0.5)
@@ -154,12 +165,32 @@ def test_no_early_stopping_runs_to_the_last_epoch():
 
 
 def test_schedule_goes_on_from_its_state():
-    config = TrainingConfig(plateau_patience=2)
-    schedule = Schedule(config)
+    config, objective = TrainingConfig(plateau_patience=2), Classification()
+    schedule = Schedule(config, objective)
     for loss, accuracy in ((1.0, 0.4), (1.0, 0.6), (1.0, 0.5)):
         schedule.finish_epoch(loss, accuracy)
     state = json.loads(json.dumps(schedule.state()))
-    assert Schedule(config, **state) == schedule
+    assert Schedule.of_state(config, objective, state) == schedule
+    # As it was called before there were other figures.
+    older = {**state, "best_accuracy": state["best_figure"]}
+    del older["best_figure"]
+    assert Schedule.of_state(config, objective, older) == schedule
+    for wrong in ({**state, "more": 1}, [1], {"epoch": 1, "best_figure": 3, "seed": 2}):
+        with pytest.raises((TypeError, ValueError)):
+            Schedule.of_state(config, objective, wrong)
+
+
+class LessIsBetter(Regression):
+    higher_is_better = False
+
+
+def test_the_objective_says_which_figure_is_better():
+    schedule = Schedule(TrainingConfig(early_stopping=2, epochs=10), LessIsBetter())
+    figures = (-0.5, 0.2, 0.2, -0.7, 0.0)
+    assert [schedule.finish_epoch(1.0, one) for one in figures] == [True, False, False, True, False]
+    assert (schedule.best_epoch, schedule.best_figure) == (4, -0.7)
+    # Correlations may be below zero: the first epoch is the best so far in any case.
+    assert Schedule(TrainingConfig(), Regression()).finish_epoch(1.0, -0.9)
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -167,11 +198,15 @@ def test_schedule_goes_on_from_its_state():
 
 # The fixture `single` is the first of them.
 @pytest.mark.parametrize(
-    "encoder", some_slow(ENCODERS[1:], {"dsa-multiple", "bilstm-self-attention"})
+    "encoder",
+    some_slow(
+        [name for name in ENCODERS.names() if name != DEFAULT_ENCODER],
+        {"dsa-multiple", "bilstm-self-attention"},
+    ),
 )
 def test_every_encoder_trains_on_sentences(encoder):
     run = Run(shared_run(encoder=encoder))
-    assert run.config().model.encoder == encoder
+    assert run.config().model.encoder.name == encoder
     assert math.isfinite(run.metrics()[0]["train_loss"])
     prediction = dsa_keras.load(run.path).predict(["the acting is superb"])[0]
     assert sum(prediction.probabilities.values()) == pytest.approx(1)
@@ -180,24 +215,28 @@ def test_every_encoder_trains_on_sentences(encoder):
 @pytest.mark.parametrize("encoder", some_slow(["dsa-single", "dsa-multiple"], {"dsa-multiple"}))
 def test_pairs_train(encoder):
     run = Run(shared_run(pair=True, encoder=encoder))
-    assert run.config().is_pair
-    assert run.config().class_names == ("entailment", "neutral", "contradiction")
+    model = run.config().model
+    assert model.inputs == PAIR
+    assert model.objective.class_names == ("entailment", "neutral", "contradiction")
     prediction = dsa_keras.load(run.path).predict([("a man sleeps", "nobody sleeps")])[0]
-    assert set(prediction.probabilities) == set(run.config().class_names)
+    assert set(prediction.probabilities) == set(model.objective.class_names)
 
 
 def test_a_run_folder_explains_itself(single):
     assert sorted(path.name for path in single.iterdir()) == [
+        ".lock",
         "README.md",
         "best.npz",
         "config.json",
         "last.npz",
         "logs",
+        "manifest.json",
         "metrics.jsonl",
         "vectors.npy",
         "vocabulary.txt",
     ]
     run = Run(single)
+    run.manifest.check_all(ignore=["logs/*"])
     config = run.config()
     assert config.task == "demo-sentiment"
     assert config.data["examples"] == {"train": 240, "dev": 30, "test": 30}
@@ -321,11 +360,31 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(tmp_path):
 
 def test_data_without_dev_examples_is_refused(tmp_path):
     data = load_dataset("demo-sentiment", size=150)
-    data = Dataset(data.name, {"train": data["train"]}, data.class_names)
-    recipe = preset("demo-sentiment")
+    data = Dataset(data.name, {"train": data["train"]}, data.objective)
     with pytest.raises(DataError, match="no dev examples"):
-        train(data, recipe.model, recipe.training, tmp_path / "run")
+        train(data, tmp_path / "run", preset("demo-sentiment"))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_about_something_else_is_refused(tmp_path):
+    recipe = preset("demo-sentiment")
+    other = Recipe(recipe.model.replace(objective=Regression()), recipe.training)
+    message = "the recipe is one of regression, the data is of classification"
+    with pytest.raises(ConfigError, match=message):
+        train(load_dataset("demo-sentiment", size=150), tmp_path / "run", other, options=QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_the_data_decides_comes_from_the_data(tmp_path):
+    """A recipe of pairs with other classes is fitted to sentences; what is chosen stays."""
+    data = load_dataset("demo-sentiment", size=150)
+    recipe = preset("demo-nli", "cnn").replace(cnn_filters=4, epochs=1, vocabulary_size=7)
+    config = train(data, tmp_path / "run", recipe, options=QUIET)
+    assert config.model.inputs == data.inputs
+    assert config.model.objective == data.objective
+    assert config.model.vocabulary_size > 7
+    assert config.model.encoder == recipe.model.encoder
+    assert config == Run(tmp_path / "run").config()
 
 
 def test_a_folder_that_cannot_be_made_is_known_before_training(tmp_path):
@@ -337,44 +396,25 @@ def test_a_folder_that_cannot_be_made_is_known_before_training(tmp_path):
 
 def test_too_little_disk_is_known_before_training(tmp_path):
     with pytest.raises(RunError, match=r"the disk has .* MB left, the run needs 1,000,000,000,000"):
-        Run(tmp_path / "run").create(force=False, needed_bytes=10**18)
-
-
-def test_a_folder_with_something_in_it_is_kept(single, tmp_path):
-    before = (single / "config.json").read_bytes()
-    with pytest.raises(RunError, match="not empty"):
-        tiny_run(single)
-    assert (single / "config.json").read_bytes() == before
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(RunError, match="not a run"):
-        Run(tmp_path).create(force=True, needed_bytes=1)
-    assert (tmp_path / "thesis.txt").exists()
+        Run(tmp_path / "run").check_room(10**18)
 
 
 def test_odd_options_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="jit must be auto, on or off"):
-        tiny_run(tmp_path / "other", options={"jit": "sometimes"})
-    with pytest.raises(ConfigError, match="XLA cannot compile the training of bilstm"):
-        tiny_run(tmp_path / "bilstm", encoder="bilstm", options={"jit": "on"})
-    with pytest.raises(ConfigError, match="several devices"):
-        tiny_run(tmp_path / "run", options={"jit": "on", "devices": ("CPU:0", "CPU:1")})
-
-
-def test_changed_data_is_not_resumed(tmp_path):
-    path = tiny_run(tmp_path / "run", encoder="cnn")
-    values = json.loads((path / "config.json").read_text())
-    values["data"]["options"]["size"] = 450
-    (path / "config.json").write_text(json.dumps(values))
-    with pytest.raises(RunError, match="not what the run was started with"):
-        resume(path, epochs=2)
+    for options, encoder, message in (
+        ({"jit": "sometimes"}, "cnn", "jit must be auto, on or off. Received: 'sometimes'"),
+        ({"precision": "float17"}, "cnn", "precision must be float32, .* Received: 'float17'"),
+        ({"jit": "on"}, "bilstm", "XLA cannot compile the training of bilstm"),
+        ({"jit": "on", "devices": ("CPU:0", "CPU:1")}, "cnn", "several devices"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            tiny_run(tmp_path / "run", encoder=encoder, options=options)
+        assert not (tmp_path / "run").exists()
 
 
 # Several devices ----------------------------------------------------------------------------------
 
 TWO_DEVICES = """
 import sys
-from dsa_keras.commands.cli import load_tensorflow
-load_tensorflow()
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)

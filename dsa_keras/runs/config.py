@@ -72,7 +72,7 @@ class RunConfig:
         Raises:
             DataError: if it was made in Python, or is not of the same kind any more.
         """
-        from dsa_keras.datasets import DATASETS, load_dataset
+        from dsa_keras.datasets import load_dataset
 
         origin = self.origin
         if origin is None:
@@ -81,7 +81,6 @@ class RunConfig:
                 where=self.task,
                 hint="Give the data set itself, in Python",
             )
-        DATASETS.registered(self.task)
         found = load_dataset(self.task, data_dir or origin.data_dir, **origin.options)
         self.check_dataset(found, str(data_dir or self.task))
         return found
