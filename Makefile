@@ -52,7 +52,8 @@ test-browser: $(READY)
 	$(BIN)/python -m pytest tests/browser
 
 # The pages of README.md, docs/ and results/ and the reference of the classes, into build/site. A broken
-# link fails, and so does a page that would load something from elsewhere when it is looked at.
+# link fails, and so does a page that would load something from elsewhere when it is looked at. (--quiet
+# would hide the warnings from --strict too.)
 DOCS := build/docs-venv
 $(DOCS)/.installed: docs/requirements.txt
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
@@ -60,7 +61,7 @@ $(DOCS)/.installed: docs/requirements.txt
 	@touch $@
 
 docs: $(DOCS)/.installed
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --clean
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --clean
 	@if grep -rnoE '<(script|link|img|iframe|source)[^>]* (src|href)="?(https?:)?//[^> ]*' --include='*.html' build/site; then \
 	  echo "These pages load something from elsewhere"; exit 1; fi
 

@@ -139,6 +139,15 @@ def test_evaluate_takes_any_split_of_the_data(run, refused, copy):
     )
 
 
+def test_figures_are_shown_while_the_run_is_trained_and_then_not_kept(run, copy):
+    with Run(copy).training():
+        code, out, error = run("evaluate", copy)
+    assert code == 2
+    assert "on 30 examples" in out
+    assert error.count("\n") == 1, error
+    assert not (copy / "evaluation-test.json").exists()
+
+
 # Predict ------------------------------------------------------------------------------------------
 
 
@@ -352,7 +361,7 @@ def test_a_name_in_a_run_folder_imports_nothing(refused, copy, tmp_path, monkeyp
         (("predict", "RUN", "a film", "--import", ".relative"), ".relative: cannot be imported"),
         (("train", "demo-sentiment", "--encoder", "nowhere_at_all:X"), "No module named"),
         (("train", "demo-sentiment", "--encoder", "json:Nothing"), "there is no 'Nothing' in json"),
-        (("train", "demo-sentiment", "--encoder", "json:loads"), "it is no registered encoder"),
+        (("train", "demo-sentiment", "--encoder", "json:loads"), "not registered as an encoder"),
     ],
 )
 def test_mistakes_get_one_line(refused, single, tmp_path, monkeypatch, arguments, message):

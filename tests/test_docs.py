@@ -107,6 +107,13 @@ def demo(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def parser():
+    from dsa_keras.commands.main import build_parser
+
+    return build_parser()
+
+
 @pytest.mark.parametrize("page", GUIDES, ids=_id)
 def test_a_page_runs_from_top_to_bottom(page, demo, tmp_path, monkeypatch, capsys):
     from dsa_keras.commands.main import main
@@ -132,10 +139,7 @@ def test_a_page_runs_from_top_to_bottom(page, demo, tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=_id)
-def test_every_command_is_one(page, capsys):
-    from dsa_keras.commands.main import build_parser
-
-    parser = build_parser()
+def test_every_command_is_one(page, parser, capsys):
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"

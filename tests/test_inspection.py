@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dsa_keras.data import Split, load_dataset
+from dsa_keras.datasets import Split, load_dataset
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.inspection.measures import (
+    Projection,
     attention_score,
     disagreement,
     entropy,
@@ -25,7 +26,7 @@ from dsa_keras.inspection.measures import (
     top_words,
 )
 from dsa_keras.inspection.trace import Trace
-from tests.runs import SMALL, tiny_run
+from tests.runs import small, tiny_run
 
 
 def made_trace(words, weights, known=True):
@@ -61,29 +62,29 @@ def found(run, model):
 
 def untrained(split, encoder, **changes):
     """A model with random weights that knows the words of a split."""
-    from dsa_keras.config import TrainingConfig, preset
+    from dsa_keras.config import TrainingConfig
     from dsa_keras.data import Vocabulary
-    from dsa_keras.models import build_classifier
+    from dsa_keras.datasets import preset
+    from dsa_keras.models import Network
+    from dsa_keras.runs import RunConfig
     from dsa_keras.sentence_model import SentenceModel
-    from dsa_keras.training.run import RunConfig
+    from dsa_keras.text_encoder import TextEncoder
 
     words = Vocabulary.from_counts(Counter(" ".join(split.texts).split()))
-    network = preset("sst2", encoder).model.replace(**{**SMALL, **changes})
-    network = network.replace(vocabulary_size=len(words))
+    config = small(preset("sst2", encoder).model, **changes).replace(vocabulary_size=len(words))
     training = TrainingConfig(tokenizer="whitespace")
-    config = RunConfig("demo-sentiment", ("negative", "positive"), False, network, training)
-    return SentenceModel(build_classifier(network), words, config)
+    text_encoder = TextEncoder(training.tokenizer, words, Network(config))
+    return SentenceModel(text_encoder, RunConfig("demo-sentiment", config, training))
 
 
 def routing_by_hand(model, sentence):
     """Algorithm 1 in NumPy float64, on the encoder's own compressed words."""
-    import keras
-
-    encoder = model.classifier.get_layer("encoder")
-    words = keras.Model(encoder.input, encoder.get_layer("compression").output)
+    layers = model.network.layers
     ids = np.array([model.vocabulary.ids(sentence.split())], np.int32)
-    compressed = np.asarray(words(ids)[0], float)
-    attention = encoder.get_layer("attention")
+    words = model.network.embedding(ids)
+    encoded = [layers[name](words) for name in ("dense_conv_1", "dense_conv_2")]
+    compressed = np.asarray(layers["compression"]([*encoded, words])[0], float)
+    attention = layers["attention"]
     kernel, bias = (np.asarray(one, float) for one in attention.get_weights())
     projected = compressed @ kernel + bias
     projected = np.where(projected > 0, projected, 0.01 * projected)
@@ -105,7 +106,9 @@ def test_a_trace_is_the_papers_algorithm(model):
     from dsa_keras.inspection import trace
 
     sentences = ["not a dull moment", "the film lacks heart", "dull"]
-    for sentence, one in zip(sentences, trace(model, sentences, batch_size=2), strict=True):
+    for sentence, one in zip(
+        sentences, trace(model.text_encoder, sentences, batch_size=2), strict=True
+    ):
         weights, vectors = routing_by_hand(model, sentence)
         assert one.words == tuple(sentence.split())
         np.testing.assert_allclose(one.weights, weights, atol=1e-5)
@@ -215,7 +218,7 @@ def test_a_sample_is_of_distinct_examples_and_keeps_what_belongs_together():
     numbers = [split.texts.index(text) for text in chosen.texts]
     assert numbers == sorted(set(numbers))
     assert chosen.sentences == [split.texts[number][1] for number in numbers]
-    assert chosen.labels.tolist() == split.labels[numbers].tolist()
+    assert chosen.targets.tolist() == split.targets[numbers].tolist()
     assert chosen.decisive == [split.decisive[number] for number in numbers]
     assert sample(split, 10, 1, "").texts != chosen.texts
 
@@ -226,7 +229,7 @@ def test_the_points_are_those_of_z_before_the_last_iteration(model, found):
     np.testing.assert_allclose(result.vectors["dynamic_weight_vectors"], vectors, atol=1e-5)
     numbers = result.numbers["dynamic_weight_vectors"]
     assert numbers["iteration"] == 2
-    assert numbers["labels"] == chosen.labels.tolist()
+    assert numbers["labels"] == chosen.targets.tolist()
     assert numbers["words"] == [len(one.split()) for one in chosen.sentences]
     # Distances in the plane do not depend on the signs of the axes.
     centred = vectors - vectors.mean(axis=0)
@@ -273,6 +276,94 @@ def test_nothing_of_a_figure_is_clipped(found):
         assert drawn.y1 <= height + 0.01, name
 
 
+def test_numbers_along_an_axis_do_not_run_into_each_other():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from dsa_keras.inspection.figures import weight_vectors_figure
+
+    # The wider the numbers, the fewer there may be.
+    for scale in (0.06, 2e-3, 7e-6, 1.0, 40.0):
+        points = scale * np.array([[-1.65, -1], [1.07, 0.7], [0.5, -1.9]])
+        projection = Projection(points, (0.6, 0.4), 1.0)
+        words = np.array([3, 4, 20])
+        figure = weight_vectors_figure(projection, np.array([0, 1, 1]), ("a", "b"), words, "title")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        for axes in figure.axes[:3]:
+            boxes = [one.get_window_extent() for one in axes.get_xticklabels()]
+            frame = axes.get_window_extent()
+            shown = [one for one in boxes if frame.x0 <= (one.x0 + one.x1) / 2 <= frame.x1]
+            shown.sort(key=lambda one: one.x0)
+            assert len(shown) >= 2
+            assert all(one.x1 + 5 < other.x0 for one, other in itertools.pairwise(shown)), scale
+
+
+@pytest.fixture(scope="module")
+def pairs_with_numbers():
+    """A model that says a number of each pair, with random weights, and what it found."""
+    from dsa_keras.inputs import PAIR
+    from dsa_keras.inspection.report import inspect_model, sample
+    from dsa_keras.objectives.regression import Regression
+
+    texts = load_dataset("demo-nli", size=300)["dev"].texts
+    numbers = np.linspace(0, 5, len(texts))
+    split = Split(texts, numbers)
+    flat = Split([one for text in texts for one in text], numbers)
+    objective = Regression(mean=2.5, deviation=1.5, hidden_units=8)
+    model = untrained(flat, "dsa-multiple", num_attentions=2, inputs=PAIR, objective=objective)
+    chosen = sample(split, 20, 0, "mine dev")
+    return model, chosen, inspect_model(model, chosen, maps=2, min_count=1)
+
+
+def test_pairs_with_numbers_are_inspected(pairs_with_numbers):
+    model, chosen, found = pairs_with_numbers
+    assert found.numbers["sentences"] == "20 hypotheses of mine dev"
+    evaluation = model.objective.evaluate(model.numbers(chosen.texts), chosen.targets)
+    assert evaluation.figures().items() <= found.numbers.items()
+    assert "only generated data" in found.skipped["attention_score"]
+    # Thirds of the numbers take the place of classes.
+    groups = found.numbers["dynamic_weight_vectors"]["labels"]
+    assert groups == sorted(groups)
+    assert Counter(groups) == {0: 7, 1: 6, 2: 7}
+    titles = [axes.get_title() for axes in found.figures["dynamic_weight_vectors"].axes]
+    assert titles[0] == "coloured by the true number"
+    for one in found.numbers["attention_maps"]:
+        number = chosen.sentences.index(one["sentence"])
+        assert one["label"] == f"{chosen.targets[number]:g}"
+        assert float(one["prediction"]) == pytest.approx(
+            float(model.numbers([chosen.texts[number]])[0]), abs=1e-4
+        )
+    assert found.metadata["premise"] == [premise for premise, _ in chosen.texts]
+    assert list(found.metadata) == ["sentence", "label", "prediction", "words", "premise"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "names"),
+    [
+        ([1, 2, 3, 4, 5, 6], ("up to 2", "up to 4", "above 4")),
+        ([0, 0, 0, 0, 1, 3], ("up to 0", "above 0")),
+        ([0, 0, 0, 0, 0, 3], ("up to 0", "above 0")),
+        ([0, 1, 5, 5, 5, 5], ("up to 1", "above 1")),
+        ([2, 2], ("2",)),
+        ([], ("all",)),
+    ],
+)
+def test_groups_of_numbers_are_never_empty(targets, names):
+    from dsa_keras.objectives.regression import Regression
+
+    groups, found = Regression().grouped(np.array(targets, np.float32))
+    assert found == names
+    assert len(groups) == len(targets)
+    assert set(groups.tolist()) == (set(range(len(names))) if targets else set())
+
+
+def test_maps_say_what_is_true_and_what_was_predicted(found, pairs_with_numbers):
+    for result in (found[0], pairs_with_numbers[2]):
+        texts = [one.get_text() for one in result.figures["attention_maps"].axes[0].texts]
+        for one in result.numbers["attention_maps"]:
+            assert f"true: {one['label']}, predicted: {one['prediction']}" in texts
+
+
 def test_the_projector_table_cannot_be_broken_by_a_text(tmp_path):
     from dsa_keras.inspection.projector import write_projector
 
@@ -302,23 +393,34 @@ def test_what_a_model_cannot_show_is_left_out_and_said(encoder, changes, reason)
     }
     scores = result.numbers["attention_score"]
     assert scores["other"] == scores[encoder]
-    plain = Split(split.texts, split.labels)
+    plain = Split(split.texts, split.targets)
     assert "attention_score" in inspect_model(model, sample(plain, 8, 0, "dev")).skipped
     with pytest.raises(ConfigError, match="no score to compare"):
         inspect_model(model, sample(plain, 8, 0, "dev"), compared=("other", model))
 
 
-def test_an_encoder_without_attention_is_refused(tmp_path, capsys):
+def test_an_encoder_without_attention_is_refused():
+    from dsa_keras.inspection import explain, trace
+    from dsa_keras.inspection.report import inspect_model, sample
+
+    split = load_dataset("demo-sentiment", size=300)["dev"]
+    model = untrained(split, "bilstm")
+    for look in (
+        lambda: trace(model.text_encoder, ["a film"]),
+        lambda: explain(model, ["a film"]),
+        lambda: inspect_model(model, sample(split, 8, 0, "dev")),
+    ):
+        with pytest.raises(ConfigError, match="bilstm has no attention"):
+            look()
+
+
+def test_the_command_line_refuses_an_encoder_without_attention(tmp_path, capsys):
     from dsa_keras.commands.main import main
-    from dsa_keras.inspection import trace
 
     path = str(tiny_run(tmp_path / "run", encoder="cnn"))
     for arguments in (["inspect", path], ["explain", path, "a film"]):
         assert main(arguments) == 2
         assert "the encoder cnn has no attention" in capsys.readouterr().err
-    split = load_dataset("demo-sentiment", size=300)["dev"]
-    with pytest.raises(ConfigError, match="bilstm has no attention"):
-        trace(untrained(split, "bilstm"), ["a film"])
 
 
 def test_probing_logs_every_epoch_and_does_not_change_the_training(tmp_path):
@@ -365,7 +467,7 @@ def test_probe_texts_from_a_file(tmp_path):
     pairs = load_dataset("demo-nli", size=300)
     assert probe_texts(str(file), pairs) == [("a man sleeps", "a man rests"), ("b", "c")]
     file.write_text("only one\n")
-    with pytest.raises(DataError, match=r"probe\.tsv, line 1: 1 sentences"):
+    with pytest.raises(DataError, match=r"probe\.tsv, line 1: 1 sentence where"):
         probe_texts(str(file), pairs)
     file.write_text("\n \n")
     with pytest.raises(DataError, match="has 0 texts"):

@@ -19,6 +19,7 @@ from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
 from dsa_keras.datasets import DATASETS, load_dataset, preset
 from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError
+from dsa_keras.heads import HEADS
 from dsa_keras.objectives import OBJECTIVES
 from dsa_keras.options import (
     add_data_options,
@@ -52,7 +53,7 @@ def recipe_of(*arguments):
 def test_there_is_an_option_for_everything_that_can_be_chosen():
     parser = Parser()
     add_hyper_parameters(parser)
-    names = {name for kind in (*ENCODERS, *OBJECTIVES) for name in kind.choices()}
+    names = {name for kind in (*ENCODERS, *HEADS, *OBJECTIVES) for name in kind.choices()}
     names |= {*ModelConfig.own_choices(), *TrainingConfig.choices()}
     flags = {f"--{name.replace('_', '-')}" for name in names}
     found = {flag for flag in parser._option_string_actions if not flag.startswith("--no-")}
@@ -124,10 +125,10 @@ def test_without_vectors_words_are_trained():
 def test_own_files_are_trained_like_the_papers_tasks():
     recipe = recipe_of("file", "--vectors", "x")
     assert (recipe.training.optimizer, recipe.training.tokenizer) == ("adadelta", "ptb")
-    assert recipe.model.objective.num_hidden_layers == 1
+    assert recipe.model.head.num_hidden_layers == 1
     recipe = recipe_of("file", "--vectors", "x", "--pair-column", "b")
     assert (recipe.training.optimizer, recipe.training.tokenizer) == ("adam", "ptb")
-    assert recipe.model.objective.num_hidden_layers == 2
+    assert recipe.model.head.num_hidden_layers == 2
     assert recipe_of("file", "--target", "number").model.objective.name == "regression"
 
 

@@ -126,6 +126,14 @@ def test_one_tokenisation_serves_many_vocabularies():
     assert split(tokenized.ids(Vocabulary([]))) == [[1, 1], [1]]
 
 
+def test_a_graph_is_traced_once_however_often_sentences_come():
+    from dsa_keras.data.word_lookup import _distinct_words
+
+    for number in range(3):
+        TokenizedSentences(["a film"] * number, "kim")
+    assert _distinct_words("kim").experimental_get_tracing_count() == 1
+
+
 # Sentences
 
 

@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> None:
     dataset = load_dataset(TASK, size=args.size)
     load_tensorflow()
     import dsa_keras
-    from dsa_keras.commands.evaluate import evaluate_split
     from dsa_keras.training.trainer import train
 
     print(f"training {recipe.model.encoder.name} on {TASK}, generated film reviews", flush=True)
     train(dataset, args.run_dir, recipe, force=True, made_by=_MADE_BY)
     model = dsa_keras.load(args.run_dir)
-    evaluation = evaluate_split(model, args.run_dir, dataset, "test")
+    evaluation = model.evaluate(dataset.part("test"))
+    Run(args.run_dir).save_evaluation("test", evaluation.to_dict())
     monitor = model.objective.monitor
     figure = f"{evaluation.figures()[monitor]:.4f}"
     print(f"\ntest {monitor} {figure} on {evaluation.examples:,} new sentences\n")

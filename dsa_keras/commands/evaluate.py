@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.files import write_json
 from dsa_keras.options import add_run
-
-if TYPE_CHECKING:
-    from dsa_keras.datasets import Dataset
-    from dsa_keras.objectives import Evaluation
-    from dsa_keras.sentence_model import SentenceModel
+from dsa_keras.runs import Run
 
 _EXAMPLE = """
 python -m dsa_keras evaluate runs/sst2
@@ -54,21 +49,13 @@ def run(args: argparse.Namespace) -> None:
     model = dsa_keras.load(args.run_dir)
     dataset = model.config.dataset(args.data_dir)
     split = args.split or ("test" if dataset.splits.get("test") else "dev")
-    evaluation = evaluate_split(model, args.run_dir, dataset, split)
+    evaluation = model.evaluate(dataset.part(split), show_progress_bar=True)
     figures = {"split": split, **evaluation.to_dict()}
     if args.json == "-":
-        print(json.dumps(figures, indent=2, ensure_ascii=False))
-        return
-    if args.json:
-        write_json(args.json, figures)
-    print(f"{args.run_dir}, {split} split")
-    print(evaluation.table())
-
-
-def evaluate_split(model: SentenceModel, run_dir: Path, dataset: Dataset, split: str) -> Evaluation:
-    """Scores a model on a split, and keeps the figures in the folder of its run."""
-    from dsa_keras.runs import Run
-
-    evaluation = model.evaluate(dataset.part(split), show_progress_bar=True)
-    Run(run_dir).save_evaluation(split, evaluation.to_dict())
-    return evaluation
+        print(json.dumps(figures, indent=2, ensure_ascii=False), flush=True)
+    else:
+        if args.json:
+            write_json(args.json, figures)
+        print(f"{args.run_dir}, {split} split\n{evaluation.table()}", flush=True)
+    # Last, since it is refused while the run is trained.
+    Run(args.run_dir).save_evaluation(split, evaluation.to_dict())

@@ -262,7 +262,7 @@ def _print_how_to_resume(args: argparse.Namespace, one: Run) -> None:
     done = len(one.records())
     words = ["train", args.task, *import_words(args), "--run-dir", str(_run_dir(args)), "--resume"]
     if args.seeds is not None:
-        words += ["--seeds", str(args.seeds)]
+        words += ["--seed", str(next(iter(_runs(args)))), "--seeds", str(args.seeds)]
     after = f"after epoch {done}, which is saved" if done else "before the first epoch was finished"
     print(f"\nstopped {after}. Go on with:\n  python -m dsa_keras {shlex.join(words)}")
 

@@ -7,6 +7,7 @@ be made of them, which are tokenised once for both.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -92,15 +93,9 @@ class TokenizedSentences:
     """
 
     def __init__(self, sentences: Sequence[str], tokenizer: str) -> None:
-        import tensorflow as tf
-
-        def unique(words: Any) -> tuple[Any, ...]:
-            found, index = tf.unique(words.flat_values)
-            return found, index, words.row_lengths()
-
         numbers: dict[bytes, int] = {}
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        graph = _word_graph(unique, tokenizer)
+        graph = _distinct_words(tokenizer)
         for found, index, of_each in _in_chunks(graph, sentences, "splitting words"):
             of_chunk = [numbers.setdefault(word, len(numbers)) for word in found.tolist()]
             ids.append(np.array(of_chunk, np.int32)[index])
@@ -130,6 +125,18 @@ class TokenizedSentences:
         """The sentences with the ids that a vocabulary gives."""
         of_words = np.array([*vocabulary.ids(self.distinct), 0], np.int32)
         return Sentences(of_words[self._numbers.ids], self._numbers.offsets)
+
+
+@functools.cache
+def _distinct_words(tokenizer: str) -> Callable[[Any], Any]:
+    """A graph from sentences to their distinct words, made once: to trace it takes a while."""
+    import tensorflow as tf
+
+    def distinct(words: Any) -> tuple[Any, ...]:
+        found, index = tf.unique(words.flat_values)
+        return found, index, words.row_lengths()
+
+    return _word_graph(distinct, tokenizer)
 
 
 def _word_graph(operation: Callable[[Any], Any], tokenizer: str) -> Callable[[Any], Any]:

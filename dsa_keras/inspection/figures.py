@@ -26,15 +26,17 @@ def weight_vectors_figure(
     class_names: Sequence[str],
     lengths: np.ndarray,
     title: str,
+    kind: str = "class",
 ) -> Figure:
-    """Dynamic weight vectors in the plane, beside a static one: by label, and by length.
+    """Dynamic weight vectors in the plane, beside a static one: by target, and by length.
 
     Args:
         projection: of the dynamic weight vectors.
-        labels: class of each.
-        class_names: the classes.
+        labels: the group of each, such as its class.
+        class_names: the groups.
         lengths: number of words of each.
         title: which vectors they are.
+        kind: what a target is, in a word.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -70,7 +72,7 @@ def weight_vectors_figure(
         columnspacing=1.2,
         handletextpad=0.3,
     )
-    by_label.set_title("coloured by label")
+    by_label.set_title(f"coloured by the true {kind}")
     shown = by_length.scatter(x, y, s=14, c=lengths, cmap="cividis", alpha=0.8, linewidths=0)
     place = by_length.get_position()
     below = figure.add_axes((place.x0 + 0.1 * place.width, 0.11, 0.8 * place.width, 0.025))
@@ -92,6 +94,8 @@ def weight_vectors_figure(
     first, second = (f"{100 * share:.1f} % of the variance" for share in projection.explained)
     for axes in (by_label, by_length, static):
         axes.set_xlabel(f"first component, {first}")
+        # Numbers such as -0.075 are wide: of more than these, one would touch the next.
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
     by_label.set_ylabel(f"second component, {second}")

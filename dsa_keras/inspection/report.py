@@ -38,6 +38,8 @@ from dsa_keras.inspection.trace import Trace, trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dsa_keras.objectives import Objective
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -151,7 +153,7 @@ def inspect_model(
     for number, name in enumerate(model.inputs.names):
         if number != model.inputs.looked_at:
             found.metadata[name] = [text[number] for text in chosen.texts]
-    _weight_vectors(found, traces, chosen, objective.grouped(chosen.targets), lengths)
+    _weight_vectors(found, traces, chosen, objective, lengths)
     _maps(found, traces, chosen, labels, answers, maps)
     _entropy(found, traces, chosen)
     _top_words(found, traces, chosen, words, min_count)
@@ -205,7 +207,7 @@ def _weight_vectors(
     found: Inspection,
     traces: list[Trace],
     chosen: Sample,
-    groups: tuple[np.ndarray, tuple[str, ...]],
+    objective: Objective,
     lengths: np.ndarray,
 ) -> None:
     name = "dynamic_weight_vectors"
@@ -220,7 +222,7 @@ def _weight_vectors(
     vectors = np.stack(
         [one.weight_vectors[-2, 0] for one in traces if one.weight_vectors is not None]
     )
-    projection = principal_components(vectors)
+    projection, groups = principal_components(vectors), objective.grouped(chosen.targets)
     found.vectors[name] = vectors
     found.numbers[name] = {
         "iteration": iterations - 1,
@@ -237,6 +239,7 @@ def _weight_vectors(
         lengths,
         f"Dynamic weight vectors: first attention at iteration {iterations - 1} of {iterations}, "
         f"{chosen.source}",
+        objective.target_kind,
     )
 
 
@@ -262,10 +265,7 @@ def _maps(
         for number in numbers
     ]
     shown = [
-        map_of(
-            f"label: {labels[number]}, predicted: {answers[number]}",
-            traces[number],
-        )
+        map_of(f"true: {labels[number]}, predicted: {answers[number]}", traces[number])
         for number in numbers
     ]
     which = "the attentions differ most" if several else "the attention is sharpest"

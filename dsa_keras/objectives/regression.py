@@ -172,10 +172,14 @@ class Regression(Objective):
         return f"{float(target):g}"
 
     def grouped(self, targets: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Thirds of the targets."""
-        cuts = np.quantile(targets, [1 / 3, 2 / 3]) if len(targets) else np.zeros(2)
-        names = (f"up to {cuts[0]:.3g}", f"up to {cuts[1]:.3g}", f"above {cuts[1]:.3g}")
-        return np.searchsorted(cuts, targets, side="left"), names
+        """Thirds of the targets; fewer groups if many targets are the same."""
+        if not len(targets):
+            return np.zeros(0, int), ("all",)
+        cuts = np.unique(np.quantile(targets, [1 / 3, 2 / 3], method="lower"))
+        cuts = cuts[cuts < targets.max()]
+        names = [f"up to {cut:.3g}" for cut in cuts]
+        names.append(f"above {cuts[-1]:.3g}" if len(cuts) else f"{targets[0]:.3g}")
+        return np.searchsorted(cuts, targets, side="left"), tuple(names)
 
     def loss(self) -> Any:
         """The squared error, in deviations."""

@@ -44,7 +44,7 @@ def hyper_parameter_groups() -> dict[str, dict[str, HyperParameter]]:
     own = {name: [ModelConfig] for name in ModelConfig.own_choices()}
     groups = {
         "encoder hyper-parameters": _collected(ENCODERS),
-        "head and objective hyper-parameters": _collected([*HEADS, *OBJECTIVES]),
+        "head and objective hyper-parameters": {**_collected(HEADS), **_collected(OBJECTIVES)},
         "word vector hyper-parameters": {
             name: _described(name, {"": ModelConfig}, 1) for name in own
         },

@@ -12,6 +12,7 @@ from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
 from dsa_keras.datasets import preset
 from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS
 from dsa_keras.errors import ConfigError, nearest
+from dsa_keras.heads import HEADS
 from dsa_keras.objectives import OBJECTIVES
 from dsa_keras.options.catalogue import argument_of, hyper_parameter_groups, owners_of
 from dsa_keras.options.data import data_options
@@ -111,7 +112,8 @@ def _without_those_of(
     """Leaves out what a file says of its encoder if `--encoder` chose another without such."""
     chosen, options = ENCODERS.get(given["encoder"]).choices(), options_given(args, HYPER)
     its_own = set(ENCODERS.get(encoder).choices()) - set(chosen)
-    shared = {name for one in OBJECTIVES for name in one.choices()} | set(TrainingConfig.choices())
+    others = (*HEADS, *OBJECTIVES, TrainingConfig)
+    shared = {name for one in others for name in one.choices()}
     dropped = its_own - shared - options.keys()
     return {name: value for name, value in given.items() if name not in dropped}
 
@@ -145,7 +147,8 @@ def _chosen_in(values: dict[str, Any]) -> dict[str, Any]:
             return hyper_parameters(values)
         except (KeyError, TypeError) as error:
             raise ConfigError(f"its model has no {error}") from None
-    kinds: tuple[type[Settings], ...] = (ModelConfig, TrainingConfig, *ENCODERS, *OBJECTIVES)
+    parts = (*ENCODERS, *HEADS, *OBJECTIVES)
+    kinds: tuple[type[Settings], ...] = (ModelConfig, TrainingConfig, *parts)
     # What the data decides is not a choice.
     of_data = {name for kind in kinds for name in kind.of_data()}
     known = ["encoder", *(one for group in hyper_parameter_groups().values() for one in group)]

@@ -27,14 +27,15 @@ class _CoupledL2:
     def build(self, variables: Any) -> None:
         """Creates the variables of the optimizer and of the gradient's norm."""
         super().build(variables)  # type: ignore[misc]
-        self.trained = list(variables)
+        # Behind a function: Keras would take a list of variables for some of the optimizer's own.
+        self.trained = lambda: variables
         self.norm_total = self.add_variable((), dtype="float32", name="norm_total")  # type: ignore[attr-defined]
         self.norm_count = self.add_variable((), dtype="float32", name="norm_count")  # type: ignore[attr-defined]
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Updates the variables by the gradients plus `l2` times the variables."""
         if trainable_variables is None:
-            trainable_variables = self.trained
+            trainable_variables = self.trained()
         elif not self.built:  # type: ignore[attr-defined]
             with tf.init_scope():
                 self.build(trainable_variables)
