@@ -9,7 +9,7 @@ import socket
 import threading
 
 import pytest
-from dsa_keras.export.main import main
+from one_command import export as main
 from serving_models import direct, model_folder, serving, template
 
 SENTENCES = ["a fine film", "dull \u4e2d\u6587"]

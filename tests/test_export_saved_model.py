@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dsa_keras.export.main import main
 from exported import CASES, TEXTS, case, random_run
 from hypothesis import given
 from hypothesis import strategies as st
+from one_command import export as main
 from slow_parameters import some_slow
 
 import dsa_keras

@@ -5,9 +5,9 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
-from dsa_keras.export.main import main
 from exported import CASES, case, random_run
 from fresh_python import loaded_after
+from one_command import export as main
 from slow_parameters import some_slow
 
 from dsa_keras.errors import DataError, RunError
@@ -93,13 +93,13 @@ def test_commands_tell_mistakes_before_tensorflow_loads(tmp_path):
     (tmp_path / "taken.onnx").touch()
     script = (
         "import os\n"
-        "from export.main import main\n"
+        "from dsa_keras.commands.main import main\n"
         f"os.chdir({str(tmp_path)!r})\n"
         "for command in ('saved-model no-run --out new', 'onnx no-run --out new.onnx',\n"
         "        'litert no-run --out new.tflite', 'saved-model no-run --out model --version 1',\n"
         "        'onnx no-run --out taken.onnx', 'verify no-model', 'verify model --run no-run',\n"
         "        'verify model --onnx gone.onnx'):\n"
-        "    assert main(command.split()) == 2, command"
+        "    assert main(['export', *command.split()]) == 2, command"
     )
     assert loaded_after(script, ("tensorflow", "keras")) == []
 

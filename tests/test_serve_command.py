@@ -48,7 +48,7 @@ def start():
 
 def command(*arguments):
     """Runs the command in this process; exit code, output and errors are the caller's to see."""
-    from dsa_keras.export.main import main
+    from one_command import export as main
 
     return main([*map(str, arguments)])
 

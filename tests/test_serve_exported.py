@@ -8,8 +8,8 @@ import shutil
 
 import numpy as np
 import pytest
-from dsa_keras.export.main import main
 from exported import case
+from one_command import export as main
 from serving_models import ask, copy_version, serving, wait_until
 
 import dsa_keras

@@ -88,7 +88,7 @@ def test_runs_of_a_search_share_their_vectors(fragile):
 
 
 def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_path, monkeypatch):
-    from dsa_keras.tuning.commands import main
+    from one_command import tune as main
 
     from dsa_keras.commands.main import main as train_main
 
@@ -207,7 +207,7 @@ class MeanOfWords(Encoder):
 
 
 def test_a_search_for_numbers_with_an_encoder_of_ones_own(tmp_path, monkeypatch, capsys):
-    from dsa_keras.tuning.commands import main
+    from one_command import tune as main
 
     from dsa_keras.encoders import ENCODERS
 
@@ -486,7 +486,7 @@ def test_board_holds_hyper_parameters_scores_and_pictures(written, tmp_path):
 
 
 def test_a_report_of_nothing_says_so(tmp_path, capsys):
-    from dsa_keras.tuning.commands import main
+    from one_command import tune as main
 
     SearchFolder(tmp_path / "s").open(settings())
     assert main(["report", str(tmp_path / "s")]) == 2

@@ -8,15 +8,17 @@ import subprocess
 import sys
 from typing import ClassVar
 
+import keras
 import pytest
-from dsa_keras.tuning.commands import build_parser, settings_of
+from one_command import tune_arguments
 
+from dsa_keras.commands.tune import settings_of
 from dsa_keras.datasets import preset
 from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, LogRange, register_encoder
 from dsa_keras.encoders.bilstm import BiLstm
 from dsa_keras.encoders.dsa_single import DsaSingle
 from dsa_keras.errors import ConfigError, RunError
-from dsa_keras.objectives import Objective
+from dsa_keras.heads import Head
 from dsa_keras.objectives.regression import Regression
 from dsa_keras.tuning.goal import Goal
 from dsa_keras.tuning.settings import SearchFolder, Settings
@@ -60,11 +62,11 @@ def own_encoders():
 
 
 @dataclasses.dataclass(frozen=True)
-class Bare(Objective):
-    """An objective without any hyper-parameter."""
+class Bare(Head):
+    """A head without any hyper-parameter."""
 
-
-Bare.__abstractmethods__ = frozenset()
+    def layer(self, num_outputs):
+        return keras.layers.Dense(num_outputs, name="head")
 
 
 def _applies(row: SearchRow, values: dict[str, object]) -> bool:
@@ -158,7 +160,7 @@ def test_an_encoder_without_rows_is_searched_by_the_common_ones(own_encoders):
 
 def test_common_rows_that_a_recipe_does_not_have_are_left_out(own_encoders):
     recipe = preset("sst2", "without-rows")
-    bare = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, objective=Bare()))
+    bare = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, head=Bare()))
     names = [row.name for row in rows_of("own", {"without-rows": bare}, {})]
     assert names == ["batch_size", "l2"]
     rows = rows_of("own", {"without-rows": bare, "dsa-single": preset("sst2")}, {})
@@ -322,7 +324,7 @@ def test_a_search_of_an_older_version_is_read(tmp_path):
 
 def test_command_line_becomes_settings():
     line = "search sst2 --dir d --data-dir data --sentences-only --max-parameters 2.1e6 --epochs 4"
-    args = build_parser().parse_args([*line.split(), "--seed", "7", "--encoder", "dsa-single"])
+    args = tune_arguments([*line.split(), "--seed", "7", "--encoder", "dsa-single"])
     found = settings_of(args)
     assert (found.max_parameters, found.epochs, found.seed) == (2_100_000, 4, 7)
     assert found.fixed == {"encoder": "dsa-single"}
@@ -332,7 +334,7 @@ def test_command_line_becomes_settings():
 
 def test_help_is_light():
     code = (
-        "import sys; from tuning.commands import build_parser; build_parser().format_help(); "
+        "import sys; from dsa_keras.commands.main import build_parser; build_parser().format_help(); "
         "print([name for name in ('tensorflow', 'keras', 'keras_tuner') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

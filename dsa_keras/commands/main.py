@@ -1,4 +1,4 @@
-"""`dsa-keras COMMAND`, or `python -m dsa_keras COMMAND`: finds the command and runs it."""
+"""`dsa-keras COMMAND`, or `dsa-keras COMMAND`: finds the command and runs it."""
 
 from __future__ import annotations
 

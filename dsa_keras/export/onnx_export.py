@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.command_line import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow, require_extra
 from dsa_keras.data import MAX_WORDS
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.export.arguments import add_data_dir, add_run
@@ -210,6 +210,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    require_extra("export", "onnx", "onnxruntime", "tf2onnx")
     new_file(args.out, ".onnx")
     load_tensorflow(args.run_dir)
     written = export_onnx(args.run_dir, args.out, quantize=args.quantize, data_dir=args.data_dir)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.command_line import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow, require_extra
 from dsa_keras.data import MAX_WORDS, Vocabulary, load_vectors
 from dsa_keras.errors import ConfigError
 from dsa_keras.export.arguments import add_data_dir, add_run
@@ -228,6 +228,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    require_extra("export", "tensorflow_serving")
     new_version(args.out, args.version)
     load_tensorflow(args.run_dir)
     exported = export_saved_model(

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dsa_keras.command_line import load_tensorflow
+from dsa_keras.command_line import load_tensorflow, require_extra
 from dsa_keras.errors import ConfigError
 
 DESCRIPTION = """\
@@ -78,6 +78,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serves until SIGTERM or Ctrl-C; 0 once every request under way is answered."""
+    require_extra("export", "aiohttp", "prometheus_client", "tensorflow_serving")
     from dsa_keras.export.server.options import ServerOptions
 
     names = {field.name for field in dataclasses.fields(ServerOptions)} - {"folders", "labels"}

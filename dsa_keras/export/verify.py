@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dsa_keras.command_line import example, load_tensorflow
+from dsa_keras.command_line import example, load_tensorflow, require_extra
 from dsa_keras.data import Vocabulary
 from dsa_keras.data.text_files import TextFile
 from dsa_keras.data.word_lookup import WordLookup
@@ -334,6 +334,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
+    require_extra("export", "tensorflow_serving", "aiohttp")
     _checked(args.model, args.onnx)
     load_tensorflow(args.run_dir)
     report = verify(
