@@ -334,7 +334,8 @@ def test_command_line_becomes_settings():
 
 def test_help_is_light():
     code = (
-        "import sys; from dsa_keras.commands.main import build_parser; build_parser().format_help(); "
+        "import sys; from dsa_keras.commands.main import build_parser; "
+        "build_parser().format_help(); "
         "print([name for name in ('tensorflow', 'keras', 'keras_tuner') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
