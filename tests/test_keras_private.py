@@ -80,6 +80,16 @@ def test_nothing_else_reaches_into_keras_or_tensorflow():
 
 
 @pytest.mark.parametrize("name", OURS)
+def test_the_state_of_an_optimizer_is_kerass_and_the_norm(name):
+    """A run folder keeps it by its order, so nothing else may slip in."""
+    optimizer, plain = OURS[name](), KERAS[name]()
+    for one in (optimizer, plain):
+        built(one)
+    shapes = [tuple(one.shape) for one in plain.variables]
+    assert [tuple(one.shape) for one in optimizer.variables] == [*shapes, (), ()]
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_slots_are_those_of_the_variable(name):
     optimizer = OURS[name]()
     variables = built(optimizer)
@@ -107,7 +117,7 @@ def test_one_operation_and_kerass_own_update_agree(name, l2):
         # As if Keras kept something else there: no list, though its own update can use it.
         for kept in LISTS[name]:
             setattr(optimizer, kept, tuple(getattr(optimizer, kept)))
-        assert slots(optimizer, optimizer.trained[0], *LISTS[name]) is None
+        assert slots(optimizer, optimizer.trained()[0], *LISTS[name]) is None
 
     fast, plain = steps(OURS[name](l2=l2)), steps(OURS[name](l2=l2), hidden)
     assert np.abs(plain - START).max() > 0.005

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +143,7 @@ def _arrays(data: bytes, where: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except Exception as error:  # NumPy raises whatever its parsers of a damaged header do
         raise RunError(
-            f"the file is damaged ({error})", where=where, hint="Restore it, or train again"
+            f"the file is damaged ({error!r:.200})", where=where, hint="Restore it, or train again"
         ) from None
