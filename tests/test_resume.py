@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dsa_keras.training.run import Run
 from runs import SMALL_OPTIONS, tiny_run
 
 from dsa_keras.errors import RunError
