@@ -36,6 +36,7 @@ LONGEST = (
     "test_export_verify.py",
     "test_inspection.py",
     "test_export_onnx.py",
+    "test_contributing.py",
     "test_commands.py",
     "test_tensorboard.py",
     "test_averaging.py",

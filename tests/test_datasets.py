@@ -23,17 +23,29 @@ from dsa_keras.datasets import (
     load_dataset,
     preset,
 )
+from dsa_keras.encoders import ENCODERS
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.inputs import PAIR, SENTENCE
 from dsa_keras.objectives.classification import Classification
 from dsa_keras.objectives.regression import Regression
 
-NAMES = ("demo-nli", "demo-sentiment", "file", "mnli", "snli", "sst2", "sst5")
+OURS = {"demo-nli", "demo-sentiment", "file", "mnli", "snli", "sst2", "sst5"}
+NAMES = DATASETS.names()
 POLAR = Classification(class_names=("bad", "good"))
 
 
-def test_each_data_set_is_registered():
-    assert set(NAMES) <= set(DATASETS.names())
+def test_ours_are_registered():
+    assert set(NAMES) >= OURS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_data_set_says_what_it_is(name):
+    one = DATASETS.get(name)
+    assert one.name == name
+    assert one.about.strip()
+    for option in one.options:
+        assert option.flag == f"--{option.flag[2:].strip().lower()}"
+        assert option.help.strip()
 
 
 def test_unknown_names_suggest_the_nearest():
@@ -100,22 +112,25 @@ def entry(read, **about):
     return Entry("mine", "for a test", read, lambda encoder, options: None, **about)
 
 
-def two(*folder, **options):
-    return Dataset(f"{folder} {options}", {"train": Split(["x", "y"], [0, 1])}, POLAR)
+def told(*folder, **options):
+    """A reader whose texts tell what it was given."""
+    return Dataset("any", {"train": Split([f"{folder}", f"{options}"], [0, 1])}, POLAR)
 
 
 def test_only_readers_of_files_get_a_folder():
     size = Option("--size", "size", "how many", kind=int)
-    reads = entry(two, options=(size,))
-    assert reads.load("there", {"size": 3}).name == "('there',) {'size': 3}"
-    assert reads.load(Path("there"), {}).name == "('there',) {}"
-    assert reads.load(None, {}).name == "(None,) {}"
-    generates = entry(two, options=(size,), reads_files=False)
-    assert generates.load("there", {"size": 3}).name == "() {'size': 3}"
+    reads = entry(told, options=(size,))
+    assert reads.load("there", {"size": 3})["train"].texts == ["('there',)", "{'size': 3}"]
+    assert reads.load(Path("there"), {})["train"].texts == ["('there',)", "{}"]
+    assert reads.load(None, {})["train"].texts == ["(None,)", "{}"]
+    generates = entry(told, options=(size,), reads_files=False)
+    assert generates.load("there", {"size": 3})["train"].texts == ["()", "{'size': 3}"]
+    # It is called what it was asked for by, so that a run finds it again.
+    assert generates.load(None, {}).name == "mine"
     with pytest.raises(ConfigError, match=r"unknown option of mine: 'seed'.*Known: size"):
         generates.load(None, {"seed": 1})
     with pytest.raises(ConfigError, match="It takes none"):
-        entry(two).load(None, {"seed": 1})
+        entry(told).load(None, {"seed": 1})
 
 
 # Options
@@ -139,70 +154,86 @@ def test_the_options_of_a_data_set_are_the_arguments_of_its_reader(name):
     assert positional == (1 if one.reads_files else 0)
 
 
-def parsed(one, words):
-    """The options that words of a command line stand for."""
+def parsed(options, words):
+    """The values that words of a command line stand for."""
     parser = argparse.ArgumentParser()
-    for option in one.options:
+    for option in options:
         parser.add_argument(
             option.flag, dest=option.name, default=argparse.SUPPRESS, **option.argument()
         )
     return vars(parser.parse_args(words))
 
 
-GIVEN = {
-    "path": "my file.csv",
-    "train": "a.csv",
-    "dev": "-b.csv",
-    "test": "c=d.csv",
-    "text_column": "--text",
-    "pair_column": "",
-    "label_column": "stars",
-    "split_column": "a'b\"c",
-    "fractions": [0.1 + 0.2, 0.5, 0.2],
-    "target": "number",
-    "seed": -3,
-    "size": 300,
-    "phrases": False,
-    "on_bad_rows": "skip",
-}
+ODD = {str: "-b \"c=d'.csv", int: -3, float: 0.1 + 0.2}
+
+
+def odd_value(option):
+    """A value that is not easily said on a command line."""
+    if option.constant is not None:
+        return option.constant
+    value = option.choices[-1] if option.choices else ODD[option.kind]
+    return value if option.count is None else [value] * option.count
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_options_are_the_same_after_a_command_line(name):
     one = DATASETS.get(name)
-    options = {option.name: GIVEN[option.name] for option in one.options}
-    assert options
-    assert parsed(one, one.words(options)) == options
-    for key, value in options.items():
-        assert parsed(one, one.words({key: value})) == {key: value}
+    values = {option.name: odd_value(option) for option in one.options}
+    assert parsed(one.options, one.words(values)) == values
+    for key, value in values.items():
+        assert parsed(one.options, one.words({key: value})) == {key: value}
 
 
 @given(st.text().filter(lambda text: "\0" not in text))
 def test_any_name_of_a_column_survives_a_command_line(name):
     one = DATASETS.get("file")
-    assert parsed(one, one.words({"label_column": name})) == {"label_column": name}
+    assert parsed(one.options, one.words({"label_column": name})) == {"label_column": name}
 
 
-def test_what_is_so_by_itself_needs_no_words():
-    assert DATASETS.get("sst2").words({"phrases": True}) == []
-    assert DATASETS.get("sst2").words({"phrases": False}) == ["--sentences-only"]
-    assert DATASETS.get("file").words({"pair_column": None, "target": "class"}) == [
-        "--target",
-        "class",
-    ]
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        (Option("--size", "size", "", kind=int), 5, ["--size", "5"]),
+        (Option("--size", "size", "", kind=int), 0, ["--size", "0"]),
+        (Option("--size", "size", "", kind=int), None, []),
+        (Option("--name", "name", ""), "", ["--name", ""]),
+        (Option("--name", "name", ""), "-x y", ["--name=-x y"]),
+        (Option("--shares", "shares", "", kind=float, count=2), (0.5, 1), ["--shares", "0.5", "1"]),
+        (Option("--bare", "full", "", constant=False), False, ["--bare"]),
+        # What is so unless the flag is given needs no words.
+        (Option("--bare", "full", "", constant=False), True, []),
+        (Option("--bare", "full", "", constant=False), None, []),
+    ],
+)
+def test_an_option_in_words(option, value, words):
+    assert option.words(value) == words
+    if words:
+        got = parsed([option], words)[option.name]
+        assert got == (list(value) if isinstance(value, tuple) else value)
+
+
+def test_words_of_options_that_are_not_known():
     with pytest.raises(ConfigError, match="unknown option of sst2: 'size'"):
         DATASETS.get("sst2").words({"size": 3})
+    sentences = {"phrases": False, "on_bad_rows": "skip"}
+    assert DATASETS.get("sst2").words(sentences) == ["--sentences-only", "--on-bad-rows", "skip"]
 
 
 # Recipes
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_every_data_set_has_a_recipe_for_every_encoder(name):
+    for encoder in ENCODERS.names():
+        assert preset(name, encoder).model.encoder.name == encoder
+    without = preset(name, vectors=False)
+    assert without.model.train_embeddings == DATASETS.get(name).vectors
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
 def test_the_recipe_is_about_what_the_data_is(name):
-    pair = name in ("snli", "mnli", "demo-nli")
     recipe = preset(name, "cnn")
-    assert recipe.model.inputs is (PAIR if pair else SENTENCE)
-    assert recipe.model.encoder.name == "cnn"
+    assert recipe.model.inputs is (PAIR if name in ("snli", "mnli", "demo-nli") else SENTENCE)
     assert isinstance(recipe.model.objective, Classification)
 
 
@@ -257,8 +288,8 @@ MADE_WRONG = {
     "NaN": (["a", "b"], [0.5, float("nan")], Regression(), "targets must be finite numbers"),
     "infinite": (["a", "b"], [0.5, float("inf")], Regression(), "targets must be finite numbers"),
     "too large": (["a", "b"], [0.5, 1e39], Regression(), "targets must be finite numbers"),
-    "a column": (["a", "b"], [[0.5], [1.0]], Regression(), "targets must be finite numbers"),
-    "words": (["a", "b"], ["0.5", "1"], Regression(), "targets must be finite numbers"),
+    "a column": (["a", "b"], [[0.5], [1.0]], Regression(), "targets must be .*numbers"),
+    "words": (["a", "b"], ["0.5", "1"], Regression(), "targets must be .*numbers"),
     "no text": (["a", None], [0, 1], POLAR, "text 1 is not a sentence"),
     "pair": (["a", ("b", "c")], [0, 1], POLAR, "text 1 is not a sentence"),
     "single": ([("b", "c"), "a"], [0, 1], POLAR, "text 1 is not a pair"),

@@ -309,7 +309,7 @@ def pairs_with_numbers():
     numbers = np.linspace(0, 5, len(texts))
     split = Split(texts, numbers)
     flat = Split([one for text in texts for one in text], numbers)
-    objective = Regression(mean=2.5, deviation=1.5, hidden_units=8)
+    objective = Regression(mean=2.5, deviation=1.5)
     model = untrained(flat, "dsa-multiple", num_attentions=2, inputs=PAIR, objective=objective)
     chosen = sample(split, 20, 0, "mine dev")
     return model, chosen, inspect_model(model, chosen, maps=2, min_count=1)
@@ -335,26 +335,6 @@ def test_pairs_with_numbers_are_inspected(pairs_with_numbers):
         )
     assert found.metadata["premise"] == [premise for premise, _ in chosen.texts]
     assert list(found.metadata) == ["sentence", "label", "prediction", "words", "premise"]
-
-
-@pytest.mark.parametrize(
-    ("targets", "names"),
-    [
-        ([1, 2, 3, 4, 5, 6], ("up to 2", "up to 4", "above 4")),
-        ([0, 0, 0, 0, 1, 3], ("up to 0", "above 0")),
-        ([0, 0, 0, 0, 0, 3], ("up to 0", "above 0")),
-        ([0, 1, 5, 5, 5, 5], ("up to 1", "above 1")),
-        ([2, 2], ("2",)),
-        ([], ("all",)),
-    ],
-)
-def test_groups_of_numbers_are_never_empty(targets, names):
-    from dsa_keras.objectives.regression import Regression
-
-    groups, found = Regression().grouped(np.array(targets, np.float32))
-    assert found == names
-    assert len(groups) == len(targets)
-    assert set(groups.tolist()) == (set(range(len(names))) if targets else set())
 
 
 def test_maps_say_what_is_true_and_what_was_predicted(found, pairs_with_numbers):
