@@ -129,7 +129,7 @@ def test_a_page_runs_from_top_to_bottom(page, demo, tmp_path, monkeypatch, capsy
         if block.not_run:
             continue
         if block.language == "python":
-            exec(compile(block.text, block.where, "exec"), names)
+            exec(compile(block.text, block.where, "exec", dont_inherit=True), names)
         for words in block.commands() if block.language == "bash" else []:
             arguments = _arguments(words)
             told = f"{block.where}: {shlex.join(words)}"
