@@ -33,7 +33,8 @@ FORMAT = 1
 LIMIT = 16 * 1024 * 1024
 _RESERVED = ("format", "files", "replacing")
 _SUM = re.compile("[0-9a-f]{64}")
-_MARK = "replacing"
+MARK = "replacing"
+"""In the names of files that are not yet what they are going to be; see `files.is_aside`."""
 _T = TypeVar("_T")
 
 
@@ -214,7 +215,7 @@ class Manifest:
     def _settled(self) -> _Content | None:
         """What the manifest says, after the end of a replacement that was interrupted."""
         for name in self._walk():
-            if is_aside(PurePosixPath(name).name, _MARK):
+            if is_aside(PurePosixPath(name).name, MARK):
                 (self.folder / name).unlink(missing_ok=True)
         if not self.exists:
             return None
@@ -318,7 +319,7 @@ class Manifest:
     def _is_ours(self, name: str) -> bool:
         parts = PurePosixPath(name).parts
         return name in (self.name, LOCK) or any(
-            is_aside(part) or is_aside(part, _MARK) for part in parts
+            is_aside(part) or is_aside(part, MARK) for part in parts
         )
 
     def _present(self, ignore: Iterable[str]) -> list[str]:
@@ -493,7 +494,7 @@ class Replacement:
 
 def _written(path: Path, writer: Callable[[Path], object]) -> tuple[Path, str]:
     """A finished file beside `path`, and its checksum."""
-    aside = new_aside(path, _MARK)
+    aside = new_aside(path, MARK)
     try:
         # A writer that writes to another path must not pass for one that wrote an empty file.
         aside.unlink()

@@ -68,9 +68,8 @@ def random_run(
     from dsa_keras.config import TrainingConfig
     from dsa_keras.data import Vocabulary
     from dsa_keras.data.word_lookup import TokenizedSentences
-    from dsa_keras.datasets import load_dataset
+    from dsa_keras.datasets import load_dataset, recipe_for
     from dsa_keras.models import Network
-    from dsa_keras.recipes import recipe_for
     from dsa_keras.runs import Run, RunConfig
     from dsa_keras.runs.weights import weights_file, weights_of
 

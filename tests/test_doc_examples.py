@@ -37,5 +37,6 @@ def test_examples_run_as_printed(name, tmp_path, monkeypatch):
     assert runner.failures == 0, "".join(report)
 
 
-def test_the_layers_and_models_have_examples():
-    assert {"dsa_keras.config", "dsa_keras.layers.dense_conv_block"} <= set(MODULES)
+def test_layers_models_and_data_have_examples():
+    shown = ("config", "layers.dense_conv_block", "models.network", "datasets.loading")
+    assert {f"dsa_keras.{name}" for name in shown} <= set(MODULES)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dsa_keras.training.run import Run
 from runs import SMALL_OPTIONS, tiny_run
 
 from dsa_keras.errors import RunError
+from dsa_keras.runs import Run
 from dsa_keras.training.fit import Options
 from dsa_keras.training.trainer import resume
 
@@ -124,8 +124,9 @@ def trained(tmp_path_factory):
 
 def test_stopped_in_the_first_epoch_starts_with_the_same_vectors(trained):
     path, before = trained
-    for name in ("last.npz", "best.npz", "metrics.jsonl"):
-        (path / name).unlink()
+    with Run(path).manifest.replacing() as files:
+        for name in ("last.npz", "best.npz", "metrics.jsonl", "README.md"):
+            files.remove(name)
     resume(path, options=QUIET)
     again = state(path / "last.npz")
     [table] = [name for name in before if name.startswith("weights/") and "embedding" in name]
@@ -135,8 +136,10 @@ def test_stopped_in_the_first_epoch_starts_with_the_same_vectors(trained):
 
 def test_a_finished_run_has_nothing_left_and_trains_longer(trained):
     path, _ = trained
+    before = {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
     resume(path, options=QUIET)
     assert len(Run(path).metrics()) == 1
+    assert {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()} == before
     resume(path, epochs=2, options=QUIET)
     assert [record["epoch"] for record in Run(path).metrics()] == [1, 2]
     assert Run(path).config().training.epochs == 2
@@ -146,13 +149,15 @@ def test_files_that_follow_from_the_state_are_made_again(trained):
     """Killed after `last.npz` was renamed and before the rest was: the rest is caught up."""
     path, _ = trained
     metrics, best = (path / "metrics.jsonl").read_text(), state(path / "best.npz")
-    (path / "best.npz").unlink()
-    (path / "metrics.jsonl").write_text("")
+    with Run(path).manifest.replacing() as files:
+        files.remove("best.npz")
+        files.write("metrics.jsonl", lambda aside: aside.write_text(""))
     resume(path, options=QUIET)
     assert (path / "metrics.jsonl").read_text() == metrics
     again = state(path / "best.npz")
     for name, value in best.items():
         np.testing.assert_array_equal(again[name], value)
+    Run(path).manifest.check_all(ignore=["logs/*"])
 
 
 def test_a_truncated_state_is_reported(trained):
@@ -160,7 +165,7 @@ def test_a_truncated_state_is_reported(trained):
     whole = (path / "last.npz").read_bytes()
     try:
         (path / "last.npz").write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(RunError, match=r"last\.npz: the file is damaged"):
+        with pytest.raises(RunError, match=r"last\.npz: is not the file that belongs here"):
             resume(path, options=QUIET)
     finally:
         (path / "last.npz").write_bytes(whole)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import ClassVar
 
+import keras
 import pytest
 
 from dsa_keras.datasets import preset
@@ -15,7 +16,7 @@ from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS, LogRange, register_enc
 from dsa_keras.encoders.bilstm import BiLstm
 from dsa_keras.encoders.dsa_single import DsaSingle
 from dsa_keras.errors import ConfigError, RunError
-from dsa_keras.objectives import Objective
+from dsa_keras.heads import Head
 from dsa_keras.objectives.regression import Regression
 from tests.tuning_helpers import extra_spaces, settings
 from tuning.commands import build_parser, settings_of
@@ -60,11 +61,11 @@ def own_encoders():
 
 
 @dataclasses.dataclass(frozen=True)
-class Bare(Objective):
-    """An objective without any hyper-parameter."""
+class Bare(Head):
+    """A head without any hyper-parameter."""
 
-
-Bare.__abstractmethods__ = frozenset()
+    def layer(self, num_outputs):
+        return keras.layers.Dense(num_outputs, name="head")
 
 
 def _applies(row: SearchRow, values: dict[str, object]) -> bool:
@@ -158,7 +159,7 @@ def test_an_encoder_without_rows_is_searched_by_the_common_ones(own_encoders):
 
 def test_common_rows_that_a_recipe_does_not_have_are_left_out(own_encoders):
     recipe = preset("sst2", "without-rows")
-    bare = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, objective=Bare()))
+    bare = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, head=Bare()))
     names = [row.name for row in rows_of("own", {"without-rows": bare}, {})]
     assert names == ["batch_size", "l2"]
     rows = rows_of("own", {"without-rows": bare, "dsa-single": preset("sst2")}, {})

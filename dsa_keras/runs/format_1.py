@@ -68,7 +68,7 @@ def _model(flat: Mapping[str, Any], class_names: Any, is_pair: bool) -> dict[str
         "encoder": {"name": encoder.name, **part(encoder.choices())},
         "objective": {
             "name": objective.name,
-            "class_names": list(class_names),
+            "class_names": class_names,
         },
         "head": {"name": head.name, **part(head.choices())},
     }

@@ -30,9 +30,9 @@ import numpy as np
 
 from dsa_keras.data.vocabulary import Vocabulary
 from dsa_keras.errors import ConfigError, DataError, RunError
-from dsa_keras.files import recover_folder, replaced_folder, write_json
+from dsa_keras.files import is_aside, recover_folder, replaced_folder, write_json
 from dsa_keras.locks import LOCK, locked
-from dsa_keras.manifest import Manifest
+from dsa_keras.manifest import MARK, Manifest
 from dsa_keras.runs.config import FORMAT, RunConfig
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Run:
         others = sorted(
             one.name
             for one in self.path.iterdir()
-            if one.name not in _OURS and not _is_evaluation(one.name)
+            if one.name not in _OURS and not _is_made_on_the_way(one.name)
         )
         if others:
             raise RunError(
@@ -194,6 +194,9 @@ class Run:
     def config(self) -> RunConfig:
         """Reads `config.json`."""
         if not self.path.is_dir():
+            with contextlib.suppress(OSError):
+                recover_folder(self.path)
+        if not self.path.is_dir():
             raise RunError(
                 "no such run folder",
                 where=self.path,
@@ -239,8 +242,8 @@ class Run:
                 matrix = np.load(file, allow_pickle=False)
         except FileNotFoundError:
             problem = "the file is missing"
-        except (ValueError, OSError, EOFError, SyntaxError) as error:
-            problem = f"the file is damaged ({error})"
+        except Exception as error:  # NumPy raises whatever its parsers of a damaged header do
+            problem = f"the file is damaged ({error!r:.200})"
         else:
             if not isinstance(matrix, np.ndarray) or matrix.dtype != np.float32:
                 problem = "is no array of float32"
@@ -413,5 +416,7 @@ def best_record(records: Sequence[Record], objective: Objective) -> Record:
     return best
 
 
-def _is_evaluation(name: str) -> bool:
-    return name.startswith("evaluation-") and name.endswith(".json")
+def _is_made_on_the_way(name: str) -> bool:
+    """Whether it is an evaluation, or what a killed process has left of a file."""
+    evaluation = name.startswith("evaluation-") and name.endswith(".json")
+    return evaluation or is_aside(name) or is_aside(name, MARK)

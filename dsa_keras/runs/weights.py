@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,13 @@ def assign_weights(network: Network, weights: Mapping[str, np.ndarray], where: P
         RunError: if they are not the weights of such a network.
     """
     named = network.named_weights()
+    _check(weights, named, where)
+    for name, variable in named.items():
+        variable.assign(weights[name])
+
+
+def _check(weights: Mapping[str, np.ndarray], named: Mapping[str, Any], where: Path) -> None:
+    """Raises RunError unless these are arrays for these variables."""
     if odd := sorted(named.keys() ^ weights.keys()):
         raise RunError(
             f"its weights are not those of the model in config.json (first difference: {odd[0]})",
@@ -49,19 +55,17 @@ def assign_weights(network: Network, weights: Mapping[str, np.ndarray], where: P
             hint=_HINT,
         )
     for name, variable in named.items():
-        problem = _problem(weights[name], tuple(variable.shape))
-        if problem:
+        if problem := _problem(weights[name], variable):
             raise RunError(f"{name} {problem}", where=where, hint=_HINT)
-    for name, variable in named.items():
-        variable.assign(weights[name])
 
 
-def _problem(value: np.ndarray, shape: tuple[int, ...]) -> str | None:
+def _problem(value: np.ndarray, variable: Any) -> str | None:
+    shape, kind = tuple(variable.shape), np.dtype(variable.dtype).kind
     if value.shape != shape:
         return f"has shape {value.shape}, the model needs {shape}"
-    if value.dtype.kind != "f":
-        return f"is of type {value.dtype}, not a floating-point number"
-    if not np.isfinite(value).all():
+    if value.dtype.kind != kind:
+        return f"is of type {value.dtype}, the model needs {variable.dtype}"
+    if kind == "f" and not np.isfinite(value).all():
         return "holds numbers that are not finite"
     return None
 
@@ -110,18 +114,19 @@ def restore_state(
         meta = json.loads(arrays[_META].tobytes())
     except (KeyError, ValueError) as error:
         raise RunError(f"the file is damaged ({error!r})", where=where, hint=_HINT) from None
+    aside = {kind: _part(arrays, f"{kind}/") for kind in _ASIDE}
+    for weights in filter(None, aside.values()):
+        _check(weights, network.named_weights(), where)
     assign_weights(network, _part(arrays, _WEIGHTS), where)
     for prefix, variables in _unnamed(model):
         saved = _part(arrays, prefix)
-        fits = sorted(map(int, saved)) == list(range(len(variables))) and all(
-            saved[str(number)].shape == tuple(variable.shape)
-            for number, variable in enumerate(variables)
-        )
-        if not fits:
+        numbered = {str(number): variable for number, variable in enumerate(variables)}
+        if saved.keys() != numbered.keys() or any(
+            _problem(saved[number], variable) for number, variable in numbered.items()
+        ):
             raise RunError("does not fit the model and its optimizer", where=where, hint=_HINT)
-        for number, variable in enumerate(variables):
-            variable.assign(saved[str(number)])
-    aside = {kind: _part(arrays, f"{kind}/") for kind in _ASIDE}
+        for number, variable in numbered.items():
+            variable.assign(saved[number])
     return aside, meta
 
 
@@ -144,7 +149,7 @@ def _arrays(data: bytes, where: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except Exception as error:  # NumPy raises whatever its parsers of a damaged header do
         raise RunError(
-            f"the file is damaged ({error})", where=where, hint="Restore it, or train again"
+            f"the file is damaged ({error!r:.200})", where=where, hint="Restore it, or train again"
         ) from None
