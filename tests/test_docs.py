@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from own_encoders import forgotten
 
 import dsa_keras
+from dsa_keras.encoders import ENCODERS
 
 ROOT = Path(__file__).parent.parent
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -124,12 +126,17 @@ def test_a_page_runs_from_top_to_bottom(page, demo, tmp_path, monkeypatch, capsy
         if block.title:
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": page.stem}
+    with forgotten(ENCODERS):
+        _run(found, main, page.stem, capsys)
+
+
+def _run(found, main, name, capsys):
+    names: dict[str, object] = {"__name__": name}
     for block in found:
         if block.not_run:
             continue
         if block.language == "python":
-            exec(compile(block.text, block.where, "exec"), names)
+            exec(compile(block.text, block.where, "exec", dont_inherit=True), names)
         for words in block.commands() if block.language == "bash" else []:
             arguments = _arguments(words)
             told = f"{block.where}: {shlex.join(words)}"

@@ -68,6 +68,12 @@ def test_compressed_files_are_the_same(tmp_path, name):
     assert rows_of(load(tmp_path / "b.zip")["train"]) == expected
 
 
+def test_a_quote_in_a_tsv_is_a_character(tmp_path):
+    rows = 'text\tlabel\n"Good" it was\tpos\n"bad\tneg\n""\tneg\n'
+    data = load(write(tmp_path / "a.tsv", rows))
+    assert data["train"].texts == ['"Good" it was', '"bad', '""']
+
+
 def test_pairs_and_named_columns(tmp_path):
     path = write(tmp_path / "a.csv", "first,second,class\nA b,c d,7\ne,f,-1\n")
     data = load(path, text_column="first", pair_column="second", label_column="class")
