@@ -31,9 +31,9 @@ def study_of(folder, recorded=None):
 
 def test_a_run_is_reported_with_its_best_epoch_and_its_origin(tmp_path):
     log = (
-        "commit 1a2b on Some CPU avx2: dsa-keras train sst2\n"
+        "commit 1a2b on Some CPU avx2: python -m dsa_keras train sst2\n"
         "epoch 1/2  loss 0.4\n"
-        "commit 3c4d-dirty on Some CPU avx2: dsa-keras evaluate run\n"
+        "commit 3c4d-dirty on Some CPU avx2: python -m dsa_keras evaluate run\n"
     )
     finished_run(tmp_path, ROW, 1, dev=[0.8, 0.9, 0.85], test=0.7, log=log)
     [row] = study_of(tmp_path).report([ROW])

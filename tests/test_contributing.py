@@ -62,7 +62,10 @@ def files() -> list[Block]:
 def done(folder, *words):
     """Runs a command in the copy, by this Python; gives what it printed."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    known = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest", "-q", "-n0"]}
+    known = {
+        "dsa-keras": [sys.executable, "-m", "dsa_keras"],
+        "pytest": [sys.executable, "-m", "pytest", "-q", "-n0"],
+    }
     start = known.get(words[0]) or [sys.executable, "-m", words[0]]
     run = subprocess.run(
         [*start, *words[1:]], cwd=folder, env=environment, capture_output=True, text=True
@@ -87,7 +90,7 @@ def test_a_page_can_be_followed(page, copy):
     commands = [
         words for block in PAGES[page] if block.language == "bash" for words in block.commands()
     ]
-    assert [words[0] for words in commands] == ["pytest", "python", "python"]
+    assert [words[0] for words in commands] == ["pytest", "dsa-keras", "dsa-keras"]
     for words in commands:
         out = done(copy, *words)
         if words[0] == "pytest":

@@ -112,7 +112,7 @@ def test_a_port_that_is_taken(folder, capsys, option):
 def test_help_does_not_load_tensorflow():
     code = (
         "import sys\n"
-        "from export.main import main\n"
+        "from dsa_keras.commands.main import main\n"
         "for name in ('serve', 'client'):\n"
         "    try: main([name, '--help'])\n"
         "    except SystemExit as stop: assert stop.code == 0\n"

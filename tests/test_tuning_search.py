@@ -103,7 +103,7 @@ def test_report_of_a_search_and_the_command_that_trains_its_winner(fragile, tmp_
     best = read_results(fragile).trained[0]
     (line,) = (line for line in text.splitlines() if line.startswith("dsa-keras"))
     monkeypatch.chdir(tmp_path)
-    assert train_main(shlex.split(line)[3:]) == 0
+    assert train_main(shlex.split(line)[1:]) == 0
     again = Run(tmp_path / "runs" / "demo-sentiment-best")
     assert [one["dev_accuracy"] for one in again.metrics()] == [
         one["dev_accuracy"] for one in best.epochs

@@ -16,17 +16,20 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+from dsa_keras.command_line import example
 from dsa_keras.errors import ConfigError, DataError, RunError
 
 DESCRIPTION = """\
 Asks a server about sentences and prints one line per sentence.
 
-  dsa-keras client --url http://127.0.0.1:8501/v1/models/sentiment "a fine film"
-  dsa-keras client --url grpc://127.0.0.1:8500/sentiment "a fine film" --json
-  dsa-keras client --url grpc://127.0.0.1:8500/nli --pair "a man runs" "a man moves"
-
 Without sentences they are read from standard input, one a line; pairs have a tab between them.
 A version is asked for as /versions/2 and a label as /labels/stable at the end of the address.
+"""
+
+_EXAMPLE = """
+dsa-keras client --url http://127.0.0.1:8501/v1/models/sentiment "a fine film"
+dsa-keras client --url grpc://127.0.0.1:8500/sentiment "a fine film" --json
+dsa-keras client --url grpc://127.0.0.1:8500/nli --pair "a man runs" "a man moves"
 """
 
 Row = dict[str, str]
@@ -35,7 +38,9 @@ Answer = dict[str, Any]
 
 def add_parser(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser("client", help="ask a server", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "client", help="ask a server", description=DESCRIPTION, epilog=example(_EXAMPLE)
+    )
     parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="what to ask about")
     parser.add_argument(
         "--url",

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dsa_keras.command_line import load_tensorflow, require_extra
+from dsa_keras.command_line import example, load_tensorflow, require_extra
 from dsa_keras.errors import ConfigError
 
 DESCRIPTION = """\
@@ -19,11 +19,13 @@ Answers TensorFlow Serving's REST and gRPC requests for models made by "saved-mo
 machine and without Docker. For production use TensorFlow Serving itself: the interface is the same,
 and export/serving has its configuration.
 
-  dsa-keras serve models/sentiment
-  curl -d '{"instances": ["a fine film"]}' http://127.0.0.1:8501/v1/models/sentiment:predict
-
 The highest version answers; a new one is picked up without dropping a request. Listens on this
 machine only unless --host says otherwise: there is neither encryption nor a password.
+"""
+
+_EXAMPLE = """
+dsa-keras serve models/sentiment
+curl -d '{"instances": ["a fine film"]}' http://127.0.0.1:8501/v1/models/sentiment:predict
 """
 
 
@@ -32,7 +34,10 @@ def add_parser(commands: Any) -> None:
     from dsa_keras.export.server.options import ServerOptions
 
     parser = commands.add_parser(
-        "serve", help="answer requests on this machine", description=DESCRIPTION
+        "serve",
+        help="answer requests on this machine",
+        description=DESCRIPTION,
+        epilog=example(_EXAMPLE),
     )
     parser.add_argument(
         "folders", type=Path, nargs="+", metavar="MODEL", help="folder of a model's versions"
