@@ -10,7 +10,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 # Byte code is kept even where the environment says not to: compiling is a quarter of every start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-browser docs bench lint types pytest clean help
+.PHONY: demo test test-all test-lowest test-newest test-browser docs bench lint types pytest clean help
 
 help:
 	@grep -E '^#   make' Makefile | sed 's/^# *//'
@@ -45,6 +45,21 @@ pytest: $(READY)
 # With the tests that take long and repeat in another form what a quicker one shows.
 test-all: lint types
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/browser
+
+# The tests with the lowest versions that pyproject.toml allows, and with the newest: each in an environment of its own.
+BOUNDS_TESTS ?= -m "not slow" --ignore tests/browser --ignore tests/test_docs.py --ignore tests/test_contributing.py
+build/%/.installed: pyproject.toml
+	rm -rf build/$*
+	$(PYTHON) -m venv build/$*
+	build/$*/bin/python -m pip install --quiet --disable-pip-version-check uv
+	build/$*/bin/uv pip install --quiet --python build/$*/bin/python --resolution $* --editable '.[datasets,tuning,export,dev]'
+	@touch $@
+
+test-lowest: build/lowest-direct/.installed
+	build/lowest-direct/bin/python -m pytest -n 2 --dist loadfile $(BOUNDS_TESTS)
+
+test-newest: build/highest/.installed
+	build/highest/bin/python -m pytest -n 2 --dist loadfile $(BOUNDS_TESTS)
 
 # Needs Debian's chromium, which it does not install; without it the tests are skipped and say so.
 test-browser: $(READY)
