@@ -83,9 +83,27 @@ class ClassEvaluation(Evaluation):
         """The share of right predictions."""
         return float(np.trace(self.confusion) / max(self.examples, 1))
 
+    @property
+    def macro_f1(self) -> float:
+        """The mean F1 of the classes that are there or were predicted, each counting the same."""
+        found = self.confusion.sum(axis=0) + self.confusion.sum(axis=1) > 0
+        f1 = [row["f1"] for row, one in zip(self.per_class(), found, strict=True) if one]
+        return float(np.mean(f1)) if f1 else 0.0
+
+    @property
+    def never_predicted(self) -> list[str]:
+        """The classes that examples have, but no answer."""
+        missed = (self.confusion.sum(axis=0) == 0) & (self.confusion.sum(axis=1) > 0)
+        return [name for name, one in zip(self.class_names, missed, strict=True) if one]
+
     def figures(self) -> dict[str, float]:
-        """The accuracy."""
-        return {"accuracy": self.accuracy}
+        """The accuracy and the mean F1 of the classes."""
+        return {"accuracy": self.accuracy, "macro_f1": self.macro_f1}
+
+    def warnings(self) -> list[str]:
+        """Names the classes that are never predicted, which a good accuracy may hide."""
+        names = ", ".join(self.never_predicted)
+        return [f"never predicted, though there are examples of it: {names}"] if names else []
 
     def per_class(self) -> list[dict[str, Any]]:
         """Precision, recall and F1 of each class (0 where nothing was predicted or is there)."""
@@ -111,15 +129,20 @@ class ClassEvaluation(Evaluation):
         return {
             "examples": self.examples,
             **self.figures(),
+            "never_predicted": self.never_predicted,
             "per_class": self.per_class(),
             "confusion": self.confusion.tolist(),
             "class_names": list(self.class_names),
         }
 
     def table(self) -> str:
-        """Accuracy, a row for each class, and the confusion matrix."""
+        """Accuracy, macro-F1, a row for each class, and the confusion matrix."""
         width = max(len("predicted"), *(len(name) for name in self.class_names))
-        lines = [f"accuracy {self.accuracy:.4f} on {self.examples:,} examples", ""]
+        lines = [
+            f"accuracy {self.accuracy:.4f} on {self.examples:,} examples",
+            f"macro-F1 {self.macro_f1:.4f}",
+            "",
+        ]
         lines.append(f"{'class':<{width}}  precision  recall      F1  examples")
         lines += [
             f"{row['class']:<{width}}  {row['precision']:9.4f}  {row['recall']:6.4f}"

@@ -64,6 +64,10 @@ class Evaluation(abc.ABC):
     def table(self) -> str:
         """A table for people."""
 
+    def warnings(self) -> list[str]:
+        """What a person should know before trusting the figures, a line each."""
+        return []
+
     @abc.abstractmethod
     def pictures(self, title: str) -> dict[str, Figure]:
         """Pictures by name, for TensorBoard."""
