@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from objective_checks import CHECKS
 from own_encoders import forgotten
 
+from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
 from dsa_keras.datasets import Dataset, Split
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.objectives import (
@@ -22,6 +23,7 @@ from dsa_keras.objectives import (
     register_objective,
 )
 from dsa_keras.objectives.classification import Classification, Prediction
+from dsa_keras.objectives.monitor import Monitor
 from dsa_keras.objectives.regression import Estimate, Regression, pearson, spearman
 
 CLASSES = Classification(class_names=("bad", "fair", "good"))
@@ -309,11 +311,38 @@ with forgotten(OBJECTIVES):
 
 
 def test_less_is_better_where_it_says_so():
-    assert STARS.better(0.6, 0.5)
-    assert not STARS.better(0.5, 0.5)
-    assert OwnError().better(0.5, 0.6)
-    assert not OwnError().better(0.5, 0.5)
-    assert OwnError().dev_figure == "dev_mae"
+    assert Monitor(STARS).better(0.6, 0.5)
+    assert not Monitor(STARS).better(0.5, 0.5)
+    assert Monitor(OwnError()).better(0.5, 0.6)
+    assert not Monitor(OwnError()).better(0.5, 0.5)
+    assert Monitor(OwnError()).key == "dev_mae"
+    assert Monitor(OwnError(), "spearman").better(0.6, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("objective", "name", "key", "more"),
+    [
+        (Classification(), "", "dev_accuracy", True),
+        (Classification(), "accuracy", "dev_accuracy", True),
+        (Classification(), "macro-f1", "dev_macro_f1", True),
+        (Classification(), "loss", "dev_loss", False),
+        (Regression(), "", "dev_spearman", True),
+        (Regression(), "mae", "dev_mae", False),
+    ],
+)
+def test_the_user_may_name_the_figure_that_chooses_the_epoch(objective, name, key, more):
+    monitor = Recipe(ModelConfig(objective=objective), TrainingConfig(monitor=name)).monitor
+    assert (monitor.key, monitor.higher_is_better) == (key, more)
+    assert monitor.better(*((0.6, 0.5) if more else (0.5, 0.6)))
+    assert monitor.better(0.5, math.nan)
+    assert not monitor.better(math.nan, 0.5)
+
+
+def test_a_figure_that_the_objective_does_not_have_is_refused():
+    with pytest.raises(ConfigError, match="monitor is 'mae', which classification does not have"):
+        Recipe().replace(monitor="mae")
+    with pytest.raises(ConfigError, match="Did you mean 'macro-f1'"):
+        Recipe().replace(monitor="macrof1")
 
 
 def test_an_objective_that_is_not_registered_is_unknown():

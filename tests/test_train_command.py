@@ -202,6 +202,27 @@ def test_hyper_parameters_serve_other_command_lines():
     assert given_hyper_parameters(parser.parse_args(["--units", "3"])) == {"units": 3}
 
 
+def test_the_user_names_the_figure_that_chooses_the_epoch(run, refused, tmp_path):
+    path = tmp_path / "run"
+    start = ("train", "demo-sentiment", "--size", 150, "--run-dir", path, "--encoder", "cnn")
+    assert "monitor is 'mae'" in refused(*start, "--monitor", "mae")
+    small = (*small_options("cnn"), "--epochs", 2)
+    code, out, error = run(*start, *small, "--monitor", "loss")
+    assert code == 0, error
+    records = Run(path).metrics()
+    best = min(records, key=lambda record: record["dev_loss"])
+    assert Run(path).best(Run(path).config()) == best
+    assert [record["best"] for record in records] == [True, best["epoch"] == 2]
+    assert f"dev loss {best['dev_loss']:.4f} (epoch {best['epoch']})" in out
+    assert f"| dev loss | {best['dev_loss']:.4f} (epoch" in (path / "README.md").read_text()
+    assert run("evaluate", path)[0] == 0
+    code, out, error = run("compare", path)
+    assert (code, error) == (0, "")
+    accuracy = Run(path).evaluation("test")["accuracy"]
+    assert "dev loss  test accuracy" in out.splitlines()[0]
+    assert f"{best['dev_loss']:.4f}         {accuracy:.4f}" in out.splitlines()[1]
+
+
 # Train --------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -175,6 +175,7 @@ class Classification(Objective):
     target_kind: ClassVar[str] = "class"
     output: ClassVar[str] = "probabilities"
     monitor: ClassVar[str] = "accuracy"
+    other_figures: ClassVar[Mapping[str, bool]] = {"macro_f1": True}
     watched: ClassVar[str] = "accuracy"
     dtype: ClassVar[str] = "int32"
 

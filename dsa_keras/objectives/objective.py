@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,6 +14,9 @@ from dsa_keras.settings import Settings
 if TYPE_CHECKING:
     import keras
     from matplotlib.figure import Figure
+
+LOSS = "loss"
+"""The figure that every objective has, of which less is better."""
 
 
 class Answer(abc.ABC):
@@ -90,9 +93,11 @@ class Objective(Settings, abc.ABC):
     output: ClassVar[str] = ""
     """The name of the numbers in exported models."""
     monitor: ClassVar[str] = ""
-    """The figure of the dev split that chooses the epoch."""
+    """The figure of the dev split that chooses the epoch, unless the user names another."""
     higher_is_better: ClassVar[bool] = True
     """Whether more of that figure is better."""
+    other_figures: ClassVar[Mapping[str, bool]] = {}
+    """Further figures that may choose it, and whether more of them is better."""
     watched: ClassVar[str] = ""
     """The metric of `metrics` that the progress bar shows."""
     dtype: ClassVar[str] = "float32"
@@ -206,14 +211,9 @@ class Objective(Settings, abc.ABC):
     def for_runner(self) -> dict[str, Any]:
         """How the ONNX runner makes answers of the numbers; see `export/onnx_runtime.py`."""
 
-    def better(self, one: float, other: float) -> bool:
-        """Whether a value of the monitored figure beats another."""
-        return one > other if self.higher_is_better else one < other
-
-    @property
-    def dev_figure(self) -> str:
-        """The monitored figure as the records of a run call it."""
-        return f"dev_{self.monitor}"
+    def monitored(self) -> dict[str, bool]:
+        """The figures that may choose the epoch, and whether more of them is better."""
+        return {**self.other_figures, self.monitor: self.higher_is_better, LOSS: False}
 
     def summary(self) -> str:
         """What it is about, in a line of a model card."""
