@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dsa_keras.objectives.classification import (
+from dsa_keras.objectives.class_evaluation import (
     ClassEvaluation,
-    Classification,
     confusion_figure,
     confusion_matrix,
 )
+from dsa_keras.objectives.classification import Classification
 from dsa_keras.objectives.regression import NumberEvaluation, Regression
 from dsa_keras.pictures import figure_image, figure_png
 

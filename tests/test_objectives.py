@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -317,6 +318,29 @@ def test_less_is_better_where_it_says_so():
     assert not Monitor(OwnError()).better(0.5, 0.5)
     assert Monitor(OwnError()).key == "dev_mae"
     assert Monitor(OwnError(), "spearman").better(0.6, 0.5)
+
+
+def test_balanced_classes_weigh_the_loss_of_training_by_hand():
+    train = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2, 2], "int32")
+    balanced = Classification(class_names=("a", "b", "c", "d"), class_weights="balanced")
+    # 10 examples of 3 classes that occur: 10 / (3 * 6), 10 / (3 * 2) twice; "d" never occurs.
+    by_hand = [5 / 9, 5 / 3, 5 / 3]
+    np.testing.assert_allclose(balanced.weights(train)[:3], by_hand)
+    assert np.mean(balanced.weights(train)[train]) == pytest.approx(1)
+    raw = np.log([[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125]]).astype("float32")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Identity()])
+    targets = np.array([0, 2], "int32")
+    expected = (5 / 9 * math.log(2) + 5 / 3 * math.log(8)) / 2
+    model.compile(loss=balanced.training_loss(train))
+    assert model.evaluate(raw, targets, verbose=0) == pytest.approx(expected, rel=1e-5)
+    plain = balanced.replace(class_weights="none")
+    model.compile(loss=plain.training_loss(train))
+    told = model.evaluate(raw, targets, verbose=0)
+    assert told == pytest.approx((math.log(2) + math.log(8)) / 2, rel=1e-5)
+    # The dev split is judged without weights.
+    assert balanced.loss_of(raw, targets) == pytest.approx(told, rel=1e-5)
+    with pytest.raises(ConfigError, match="class_weights must be one of none, balanced"):
+        balanced.replace(class_weights="rare")
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,23 @@ def test_the_user_names_the_figure_that_chooses_the_epoch(run, refused, tmp_path
     assert f"{best['dev_loss']:.4f}         {accuracy:.4f}" in out.splitlines()[1]
 
 
+def test_class_weights_are_those_of_the_training_split(run, tmp_path):
+    rows = [f"{label},a {label} film" for label in ["bad"] * 90 + ["good"] * 10]
+    (tmp_path / "a.csv").write_text("\n".join(["label,text", *rows]))
+    start = ("train", "file", "--file", tmp_path / "a.csv", "--encoder", "cnn", "--epochs", 1)
+    still = ("--learning-rate", 1e-30, "--averaging", 0, "--head-dropout", 0)
+    still = (*still, "--embedding-dropout", 0, "--batch-size", 80, *small_options("cnn"))
+    losses = {}
+    for weights in ("none", "balanced"):
+        path = tmp_path / weights
+        code, _, error = run(*start, *still, "--run-dir", path, "--class-weights", weights)
+        assert code == 0, error
+        assert Run(path).config().model.objective.class_weights == weights
+        (losses[weights],) = Run(path).metrics()
+    assert losses["none"]["train_loss"] != pytest.approx(losses["balanced"]["train_loss"])
+    assert losses["none"]["dev_loss"] == pytest.approx(losses["balanced"]["dev_loss"])
+
+
 # Train --------------------------------------------------------------------------------------------
 
 

@@ -167,6 +167,10 @@ class Objective(Settings, abc.ABC):
     def loss(self) -> keras.losses.Loss:
         """Makes the loss of targets and raw outputs."""
 
+    def training_loss(self, targets: np.ndarray) -> Any:
+        """Makes the loss of training, which may depend on the targets of the training split."""
+        return self.loss()
+
     @abc.abstractmethod
     def metrics(self) -> list[keras.metrics.Metric]:
         """Makes what is measured while training, on raw outputs."""

@@ -92,7 +92,7 @@ def fit(
             packed = network.packed_model
             packed.compile(
                 optimizer=build_optimizer(training),
-                loss=objective.loss(),
+                loss=objective.training_loss(prepared["train"].targets),
                 metrics=objective.metrics(),
                 jit_compile=jit,
             )
