@@ -240,6 +240,18 @@ def test_class_weights_are_those_of_the_training_split(run, tmp_path):
     assert losses["none"]["dev_loss"] == pytest.approx(losses["balanced"]["dev_loss"])
 
 
+def test_a_small_dev_split_is_warned_of_when_training_begins(run, tmp_path):
+    start = ("train", "demo-sentiment", "--encoder", "cnn", *small_options("cnn"), "--epochs", 1)
+    code, _, error = run(*start, "--size", 990, "--run-dir", tmp_path / "few")
+    assert (code, error) == (
+        0,
+        "warning: the dev split has 99 examples, fewer than 100: the epoch that is kept is chosen "
+        "by them, and by chance\n",
+    )
+    code, _, error = run(*start, "--size", 1000, "--run-dir", tmp_path / "enough")
+    assert (code, error) == (0, "")
+
+
 # Train --------------------------------------------------------------------------------------------
 
 
