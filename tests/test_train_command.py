@@ -223,6 +223,15 @@ def test_the_user_names_the_figure_that_chooses_the_epoch(run, refused, tmp_path
     assert f"{best['dev_loss']:.4f}         {accuracy:.4f}" in out.splitlines()[1]
 
 
+def test_the_order_of_classes_is_given_in_one_word():
+    args = parsed("train", "file", "--file", "a.csv", "--classes", "awful, bad,ok")
+    options = data_options(args, "file")
+    assert options["classes"] == ["awful", "bad", "ok"]
+    again = DATASETS.get("file").words(options)
+    assert again == ["--file", "a.csv", "--classes", "awful,bad,ok"]
+    assert data_options(parsed("train", "file", *again), "file") == options
+
+
 def test_class_weights_are_those_of_the_training_split(run, tmp_path):
     rows = [f"{label},a {label} film" for label in ["bad"] * 90 + ["good"] * 10]
     (tmp_path / "a.csv").write_text("\n".join(["label,text", *rows]))

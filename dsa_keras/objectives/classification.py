@@ -113,6 +113,16 @@ class Classification(Objective):
             raise ValueError(f"only the class {names[0]!r} occurs" if names else "no class occurs")
         return cls(class_names=names)
 
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> Self:
+        """These classes, in this order."""
+        parsed = tuple(map(cls.parsed, names))
+        if twice := [name for number, name in enumerate(parsed) if name in parsed[:number]]:
+            raise ValueError(f"the class {twice[0]!r} is named twice")
+        if len(parsed) < 2:
+            raise ValueError("fewer than 2 classes are named")
+        return cls(class_names=parsed)
+
     def encoded(self, value: str) -> int:
         """The number of the class."""
         if value not in self.class_names:

@@ -123,6 +123,15 @@ class Objective(Settings, abc.ABC):
             ValueError: with the problem in words, if nothing can be learnt from them.
         """
 
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> Self:
+        """The objective of these targets, in this order, where targets have names.
+
+        Raises:
+            ValueError: with the problem in words, if they have none, or these cannot be.
+        """
+        raise ValueError(f"targets of {cls.name} have no names")
+
     @abc.abstractmethod
     def encoded(self, value: Any) -> int | float:
         """A parsed target as it stands in an array.
