@@ -296,12 +296,12 @@ def test_a_decompression_bomb(tmp_path):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({}, "path"),
-        ({"path": "a.csv", "train": "b.csv"}, "path"),
-        ({"test": "a.csv"}, "train"),
+        ({}, "file"),
+        ({"path": "a.csv", "train": "b.csv"}, "file"),
+        ({"test": "a.csv"}, "train-file"),
         ({"train": "a.csv", "fractions": NO_DRAW}, "fractions"),
         ({"path": "a.csv", "split_column": "s", "fractions": NO_DRAW}, "fractions"),
-        ({"train": "a.csv", "split_column": "s"}, "split_column"),
+        ({"train": "a.csv", "split_column": "s"}, "split-column"),
         ({"path": "a.csv", "fractions": (0.5, 0.4)}, "fractions"),
         ({"path": "a.csv", "fractions": (0.5, 0.4, 0.4)}, "fractions"),
         ({"path": "a.csv", "fractions": (0, 0.5, 0.5)}, "fractions"),
@@ -309,7 +309,7 @@ def test_a_decompression_bomb(tmp_path):
     ],
 )
 def test_options_that_do_not_go_together(options, word):
-    with pytest.raises(ConfigError, match=f"^{word}: "):
+    with pytest.raises(ConfigError, match=f"^--{word}: "):
         load_dataset("file", **options)
 
 
@@ -357,7 +357,8 @@ def test_every_row_is_drawn_once_and_every_class_is_in_train(labels, seed):
 
 def test_a_single_class_is_nothing_to_learn(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\nx,pos\ny,pos\n")
-    with pytest.raises(DataError, match=r"a\.csv: only the class 'pos' occurs in the training "):
+    message = r"a\.csv: only the class 'pos' occurs in the column 'label' of the training split"
+    with pytest.raises(DataError, match=message):
         load(path)
 
 

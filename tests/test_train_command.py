@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -28,6 +29,7 @@ from dsa_keras.options import (
     data_options,
     given_hyper_parameters,
 )
+from dsa_keras.options.defaults import told_defaults
 from dsa_keras.runs import Run
 
 
@@ -36,6 +38,43 @@ def test_the_help_names_every_task_and_encoder(run):
     words = " ".join(out.split()).replace("- ", "-")
     assert ", ".join(DATASETS.names()) in words
     assert ", ".join(ENCODERS.names()) in words
+
+
+@pytest.mark.parametrize(
+    ("flag", "default"),
+    [
+        ("--learning-rate X", "(default: 0.001; file, sst2, sst5: 1.0)"),
+        ("--kernel-sizes N [N ...]", "(default: 3 5)"),
+        ("--num-attentions N", "(default: 8 (dsa-multiple), 1 (dsa-single, self-attention))"),
+        ("--oov-range X", "file, mnli, snli, sst2, sst5 without --vectors: 0.5)"),
+        ("--class-weights {none,balanced}", "[classification] (default: none)"),
+    ],
+)
+def test_the_help_has_the_numbers_of_the_recipes(run, flag, default):
+    _, out, _ = run("train", "--help")
+    _, _, rest = out.partition("hyper-parameters:")[2].partition(f"  {flag}")
+    told = re.split(r"\n\n|\n  --", rest)[0]
+    told = " ".join(told.split()).replace("- ", "-")
+    assert told.endswith(default), told
+
+
+def test_the_defaults_are_those_of_every_recipe():
+    recipes = {task: preset(task).hyper_parameters() for task in DATASETS.names()}
+    for name in TrainingConfig.choices():
+        told = told_defaults(name)
+        for task, values in recipes.items():
+            if values[name] != "":
+                assert str(values[name]) in told, (name, task)
+    assert told_defaults("monitor") == ""
+    assert told_defaults("of_a_stranger") == ""
+
+
+def test_the_defaults_are_told_without_tensorflow():
+    script = (
+        "from dsa_keras.commands.main import build_parser\n"
+        "try:\n    build_parser().parse_args(['train', '--help'])\nexcept SystemExit:\n    pass"
+    )
+    assert loaded_after(script, ("tensorflow", "keras")) == []
 
 
 # Hyper-parameters ---------------------------------------------------------------------------------
@@ -64,7 +103,7 @@ def test_the_help_says_whose_a_hyper_parameter_is(run):
     _, out, _ = run("train", "--help")
     words = " ".join(out.split()).replace("- ", "-")
     assert "LSTM in each direction [bilstm, bilstm-self-attention]" in words
-    assert "width of the head's hidden layers --num-hidden-layers" in words
+    assert "width of the head's hidden layers (default" in words
     assert "number of examples [demo-nli, demo-sentiment]" in words
 
 

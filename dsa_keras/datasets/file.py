@@ -99,23 +99,25 @@ def load_file(
     given = {split: file for split, file in files.items() if file is not None}
     if (path is None) == (not given):
         raise ConfigError(
-            "name the data by path, or by train (and dev, test)",
-            where="path",
-            hint="Give one of the two",
+            "it does not go with files of splits" if given else "no file of data is given",
+            where="--file",
+            hint="Give --file, or --train-file with --dev-file and --test-file",
         )
     if given and train is None:
-        raise ConfigError("no training file", where="train", hint="The classes come from it")
+        raise ConfigError(
+            "the training file is missing", where="--train-file", hint="The classes come from it"
+        )
     if fractions is not None and (given or split_column is not None):
         raise ConfigError(
-            "fractions are for one file without a split column",
-            where="fractions",
-            hint="Leave out the fractions, or the split column or files",
+            "they are for one file without a split column",
+            where="--fractions",
+            hint="Leave out --fractions, or --split-column, or name one file by --file",
         )
     if given and split_column is not None:
         raise ConfigError(
-            "a split column is for one file, given by path",
-            where="split_column",
-            hint="Leave out the split column, or name one file by path",
+            "it is for one file, given by --file",
+            where="--split-column",
+            hint="Leave out --split-column, or name one file by --file",
         )
     shares = checked_fractions(DEFAULT_FRACTIONS if fractions is None else fractions)
 
@@ -141,7 +143,7 @@ def load_file(
         else:
             drawn = {name: [row for row in everything if row.split == name] for name in SPLITS}
         rows = {split: part for split, part in drawn.items() if part or split == "train"}
-    return _dataset(rows, kind, named, sources, bad)
+    return _dataset(rows, kind, named, sources, bad, label_column)
 
 
 def _named(kind: type[Objective], classes: Sequence[str]) -> Objective:
@@ -177,15 +179,17 @@ def _dataset(
     named: Objective | None,
     sources: dict[str, TextFile],
     bad: dict[str, BadRows],
+    label_column: str,
 ) -> Dataset:
     check_not_empty(len(rows["train"]), sources["train"], bad["train"])
     try:
         objective = kind.of_targets([row.target for row in rows["train"]])
     except ValueError as error:
         raise DataError(
-            f"{error} in the training split, so there is nothing to learn",
+            f"{error} in the column {label_column!r} of the training split, so there is nothing to "
+            "learn",
             where=str(sources["train"]),
-            hint="Check --label-column and --target",
+            hint="Name another column by --label-column, or check --target",
         ) from None
     if named is not None:
         found = {objective.told(objective.encoded(row.target)) for row in rows["train"]}
