@@ -224,12 +224,12 @@ class Study:
             return None
         run = Run(path)
         config = run.config()
-        objective, best = config.model.objective, run.best(config)
-        dev = [record[objective.dev_figure] for record in run.metrics()]
-        one = {"epochs": len(dev), "best_epoch": best["epoch"], "dev": best[objective.dev_figure]}
+        monitor, best = config.monitor, run.best(config)
+        dev = [record[monitor.key] for record in run.metrics()]
+        one = {"epochs": len(dev), "best_epoch": best["epoch"], "dev": best[monitor.key]}
         one["dev_by_epoch"] = [round(value, 4) for value in dev]
         if (test := run.evaluation("test")) is not None:
-            one["test"] = test[objective.monitor]
+            one["test"] = test[monitor.of_evaluations]
         return one | _origin(path.with_name(path.name + ".log"))
 
 

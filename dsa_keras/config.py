@@ -15,6 +15,7 @@ from dsa_keras.errors import ConfigError, nearest
 from dsa_keras.heads import DEFAULT_HEAD, HEADS, Head, head_of
 from dsa_keras.inputs import SENTENCE, Inputs
 from dsa_keras.objectives import DEFAULT_OBJECTIVE, OBJECTIVES, Objective, objective_of
+from dsa_keras.objectives.monitor import Monitor
 from dsa_keras.settings import Settings, from_data
 
 
@@ -160,6 +161,8 @@ class TrainingConfig(Settings):
         epochs: at most so many.
         early_stopping: epochs without a better figure of the dev split before training stops; 0
             never stops early.
+        monitor: figure of the dev split that chooses the epoch, such as `accuracy`, `macro-f1`,
+            `spearman` or `loss`; the objective's own unless one is named.
         seed: of weights, shuffling, dropout and vectors of unknown words.
     """
 
@@ -177,6 +180,7 @@ class TrainingConfig(Settings):
     averaging: float = 0.0
     epochs: int = 20
     early_stopping: int = 5
+    monitor: str = ""
     seed: int = 0
 
     def check(self) -> None:
@@ -199,6 +203,14 @@ class Recipe:
 
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        Monitor(self.model.objective, self.training.monitor)  # raises if there is no such figure
+
+    @property
+    def monitor(self) -> Monitor:
+        """The figure that chooses the epoch."""
+        return Monitor(self.model.objective, self.training.monitor)
 
     def replace(self, **changes: Any) -> Recipe:
         """The same recipe with some hyper-parameters changed, wherever they belong.

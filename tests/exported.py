@@ -110,7 +110,7 @@ def random_run(
     }
     fixed = None if config.train_embeddings else matrix
     best = weights_file(weights)
-    record = {"epoch": 1, config.objective.dev_figure: 0.5}
+    record = {"epoch": 1, f"dev_{config.objective.monitor}": 0.5}
     run = Run(path)
     with run.made(run_config, vocabulary, fixed, force=False):
         run.save_epoch(best, best, [record], "# A run with random weights\n")

@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from dsa_keras.objectives import OBJECTIVES, Answer, Objective, objective_of
+from dsa_keras.objectives.monitor import Monitor
 
 
 def check_objective(objective: Objective, raw: np.ndarray, targets: np.ndarray) -> None:
@@ -84,12 +85,14 @@ def check_judgement(objective, raw, targets):
     found = objective.evaluate(objective.numbers_of(raw), targets)
     assert found.examples == len(targets)
     assert objective.monitor in found.figures()
-    assert objective.dev_figure == f"dev_{objective.monitor}"
+    monitor = Monitor(objective)
+    assert monitor.key == f"dev_{objective.monitor}"
+    assert objective.monitored().keys() <= {*found.figures(), "loss"}
     assert objective.watched in [metric.name for metric in objective.metrics()]
     assert json.loads(json.dumps(found.to_dict())).items() >= found.figures().items()
     assert found.table().strip()
     assert all(picture.axes for picture in found.pictures("dev").values())
-    assert objective.better(*((2.0, 1.0) if objective.higher_is_better else (1.0, 2.0)))
+    assert monitor.better(*((2.0, 1.0) if objective.higher_is_better else (1.0, 2.0)))
 
 
 def check_answers(objective, raw, targets):

@@ -129,6 +129,19 @@ def test_evaluate_prints_writes_and_keeps_figures(run, copy, tmp_path):
     assert json.loads(out)["accuracy"] == pytest.approx(best)
 
 
+def test_evaluate_warns_of_classes_that_are_never_predicted(run, copy):
+    with np.load(copy / "best.npz") as weights:
+        nothing = {name: np.zeros_like(weights[name]) for name in weights.files}
+    with Run(copy).manifest.replacing() as files:
+        files.write("best.npz", lambda path: np.savez(path, **nothing))
+    code, out, error = run("evaluate", copy, "--json", "-")
+    assert code == 0, error
+    assert error == "warning: never predicted, though there are examples of it: positive\n"
+    figures = json.loads(out)
+    assert figures["never_predicted"] == ["positive"]
+    assert figures["macro_f1"] == pytest.approx(figures["per_class"][0]["f1"] / 2)
+
+
 def test_evaluate_takes_any_split_of_the_data(run, refused, copy):
     code, out, error = run("evaluate", copy, "--split", "train")
     assert code == 0, error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dsa_keras.objectives.classification import (
+from dsa_keras.objectives.class_evaluation import (
     ClassEvaluation,
-    Classification,
     confusion_figure,
     confusion_matrix,
 )
+from dsa_keras.objectives.classification import Classification
 from dsa_keras.objectives.regression import NumberEvaluation, Regression
 from dsa_keras.pictures import figure_image, figure_png
 
@@ -49,12 +49,30 @@ def test_precision_recall_and_f1(evaluation):
     assert (good["precision"], good["recall"], good["f1"]) == (0, 0, 0)
 
 
+def test_macro_f1_is_the_mean_over_the_classes_that_are_found(evaluation):
+    assert evaluation.macro_f1 == pytest.approx((3 / 4 + 2 / 5 + 0) / 3)
+    assert evaluation.figures()["macro_f1"] == evaluation.to_dict()["macro_f1"]
+    # A class that the split does not have and the model does not name says nothing.
+    without = ClassEvaluation(np.array([[1, 1, 0], [0, 2, 0], [0, 0, 0]]), NAMES)
+    assert without.macro_f1 == pytest.approx((2 / 3 + 4 / 5) / 2)
+    assert without.warnings() == []
+
+
+def test_classes_that_are_never_predicted_are_told(evaluation):
+    assert evaluation.to_dict()["never_predicted"] == ["good"]
+    (warning,) = evaluation.warnings()
+    assert warning == "never predicted, though there are examples of it: good"
+    sure = Classification(class_names=NAMES).evaluate(np.eye(3), np.arange(3))
+    assert (sure.macro_f1, sure.warnings(), sure.never_predicted) == (1.0, [], [])
+
+
 def test_no_examples_are_no_accuracy():
     assert ClassEvaluation(np.zeros((2, 2), int), ("a", "b")).accuracy == 0
 
 
 TABLE = """\
 accuracy 0.5714 on 7 examples
+macro-F1 0.3833
 
 class      precision  recall      F1  examples
 bad           0.7500  0.7500  0.7500         4
@@ -123,7 +141,7 @@ def test_no_numbers_have_figures():
     assert nothing.figures() == {"spearman": 0.0, "pearson": 0.0, "mae": 0.0}
     assert nothing.examples == 0
     empty = Classification().evaluate(np.zeros((0, 2)), np.zeros(0, "int32"))
-    assert (empty.examples, empty.figures()) == (0, {"accuracy": 0.0})
+    assert (empty.examples, empty.figures()) == (0, {"accuracy": 0.0, "macro_f1": 0.0})
 
 
 def test_pictures_of_evaluations(evaluation):

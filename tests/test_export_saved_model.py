@@ -373,7 +373,7 @@ def test_the_manifest_accounts_for_every_file(either):
     config = dsa_keras.load(either.run).config
     assert manifest["run"]["model"]["encoder"]["name"] == "dsa-single"
     assert manifest["run"] == json.loads(json.dumps(config.to_dict()))
-    assert manifest["metrics"][config.model.objective.dev_figure] == 0.5
+    assert manifest["metrics"][config.monitor.key] == 0.5
     assert manifest["name"] == either.version.parent.name
     assert manifest["precision"] == "float32"
     assert manifest["change"] is None

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from objective_checks import CHECKS
 from own_encoders import forgotten
 
+from dsa_keras.config import ModelConfig, Recipe, TrainingConfig
 from dsa_keras.datasets import Dataset, Split
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.objectives import (
@@ -22,6 +24,7 @@ from dsa_keras.objectives import (
     register_objective,
 )
 from dsa_keras.objectives.classification import Classification, Prediction
+from dsa_keras.objectives.monitor import Monitor
 from dsa_keras.objectives.regression import Estimate, Regression, pearson, spearman
 
 CLASSES = Classification(class_names=("bad", "fair", "good"))
@@ -309,11 +312,61 @@ with forgotten(OBJECTIVES):
 
 
 def test_less_is_better_where_it_says_so():
-    assert STARS.better(0.6, 0.5)
-    assert not STARS.better(0.5, 0.5)
-    assert OwnError().better(0.5, 0.6)
-    assert not OwnError().better(0.5, 0.5)
-    assert OwnError().dev_figure == "dev_mae"
+    assert Monitor(STARS).better(0.6, 0.5)
+    assert not Monitor(STARS).better(0.5, 0.5)
+    assert Monitor(OwnError()).better(0.5, 0.6)
+    assert not Monitor(OwnError()).better(0.5, 0.5)
+    assert Monitor(OwnError()).key == "dev_mae"
+    assert Monitor(OwnError(), "spearman").better(0.6, 0.5)
+
+
+def test_balanced_classes_weigh_the_loss_of_training_by_hand():
+    train = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2, 2], "int32")
+    balanced = Classification(class_names=("a", "b", "c", "d"), class_weights="balanced")
+    # 10 examples of 3 classes that occur: 10 / (3 * 6), 10 / (3 * 2) twice; "d" never occurs.
+    by_hand = [5 / 9, 5 / 3, 5 / 3]
+    np.testing.assert_allclose(balanced.weights(train)[:3], by_hand)
+    assert np.mean(balanced.weights(train)[train]) == pytest.approx(1)
+    raw = np.log([[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125]]).astype("float32")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Identity()])
+    targets = np.array([0, 2], "int32")
+    expected = (5 / 9 * math.log(2) + 5 / 3 * math.log(8)) / 2
+    model.compile(loss=balanced.training_loss(train))
+    assert model.evaluate(raw, targets, verbose=0) == pytest.approx(expected, rel=1e-5)
+    plain = balanced.replace(class_weights="none")
+    model.compile(loss=plain.training_loss(train))
+    told = model.evaluate(raw, targets, verbose=0)
+    assert told == pytest.approx((math.log(2) + math.log(8)) / 2, rel=1e-5)
+    # The dev split is judged without weights.
+    assert balanced.loss_of(raw, targets) == pytest.approx(told, rel=1e-5)
+    with pytest.raises(ConfigError, match="class_weights must be one of none, balanced"):
+        balanced.replace(class_weights="rare")
+
+
+@pytest.mark.parametrize(
+    ("objective", "name", "key", "more"),
+    [
+        (Classification(), "", "dev_accuracy", True),
+        (Classification(), "accuracy", "dev_accuracy", True),
+        (Classification(), "macro-f1", "dev_macro_f1", True),
+        (Classification(), "loss", "dev_loss", False),
+        (Regression(), "", "dev_spearman", True),
+        (Regression(), "mae", "dev_mae", False),
+    ],
+)
+def test_the_user_may_name_the_figure_that_chooses_the_epoch(objective, name, key, more):
+    monitor = Recipe(ModelConfig(objective=objective), TrainingConfig(monitor=name)).monitor
+    assert (monitor.key, monitor.higher_is_better) == (key, more)
+    assert monitor.better(*((0.6, 0.5) if more else (0.5, 0.6)))
+    assert monitor.better(0.5, math.nan)
+    assert not monitor.better(math.nan, 0.5)
+
+
+def test_a_figure_that_the_objective_does_not_have_is_refused():
+    with pytest.raises(ConfigError, match="monitor is 'mae', which classification does not have"):
+        Recipe().replace(monitor="mae")
+    with pytest.raises(ConfigError, match="Did you mean 'macro-f1'"):
+        Recipe().replace(monitor="macrof1")
 
 
 def test_an_objective_that_is_not_registered_is_unknown():

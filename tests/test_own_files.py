@@ -46,6 +46,46 @@ FORMS = {
 }
 
 
+FIVE = "label,text\nok,a\nbad,b\ngreat,c\nawful,d\ngood,e\n"
+ORDER = ("awful", "bad", "ok", "good", "great")
+
+
+def test_classes_have_the_order_that_the_user_gives(tmp_path):
+    path = write(tmp_path / "a.csv", FIVE)
+    data = load(path, classes=ORDER)
+    assert data.objective.class_names == ORDER
+    assert data["train"].targets.tolist() == [2, 1, 4, 0, 3]
+    assert load(path).objective.class_names == tuple(sorted(ORDER))
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (ORDER[:4], r"a\.csv, line 4: label 'great' is none of --classes\. .*--on-bad-rows skip"),
+        ((*ORDER, "best"), r"a\.csv: the training split has no example of 'best', which --classes"),
+        (("ok", "bad", "ok"), "--classes: the class 'ok' is named twice"),
+        (("ok",), "--classes: fewer than 2 classes are named"),
+        (("ok", ""), "--classes: no usable label"),
+    ],
+)
+def test_classes_that_do_not_fit_the_file_are_told(tmp_path, classes, message):
+    path = write(tmp_path / "a.csv", FIVE)
+    with pytest.raises((ConfigError, DataError), match=message):
+        load(path, classes=classes)
+
+
+def test_rows_of_other_classes_may_be_left_out(tmp_path):
+    data = load(write(tmp_path / "a.csv", FIVE), classes=("ok", "bad"), on_bad_rows="skip")
+    assert rows_of(data["train"]) == [("a", 0), ("b", 1)]
+    assert data.skipped == {"train": 3}
+
+
+def test_numbers_have_no_classes(tmp_path):
+    path = write(tmp_path / "a.csv", "label,text\n1,a\n2,b\n")
+    with pytest.raises(ConfigError, match="targets of regression have no names"):
+        load(path, target="number", classes=("1", "2"))
+
+
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_the_three_formats(tmp_path, name, ending):
@@ -262,12 +302,12 @@ def test_a_decompression_bomb(tmp_path):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({}, "path"),
-        ({"path": "a.csv", "train": "b.csv"}, "path"),
-        ({"test": "a.csv"}, "train"),
+        ({}, "file"),
+        ({"path": "a.csv", "train": "b.csv"}, "file"),
+        ({"test": "a.csv"}, "train-file"),
         ({"train": "a.csv", "fractions": NO_DRAW}, "fractions"),
         ({"path": "a.csv", "split_column": "s", "fractions": NO_DRAW}, "fractions"),
-        ({"train": "a.csv", "split_column": "s"}, "split_column"),
+        ({"train": "a.csv", "split_column": "s"}, "split-column"),
         ({"path": "a.csv", "fractions": (0.5, 0.4)}, "fractions"),
         ({"path": "a.csv", "fractions": (0.5, 0.4, 0.4)}, "fractions"),
         ({"path": "a.csv", "fractions": (0, 0.5, 0.5)}, "fractions"),
@@ -275,7 +315,7 @@ def test_a_decompression_bomb(tmp_path):
     ],
 )
 def test_options_that_do_not_go_together(options, word):
-    with pytest.raises(ConfigError, match=f"^{word}: "):
+    with pytest.raises(ConfigError, match=f"^--{word}: "):
         load_dataset("file", **options)
 
 
@@ -323,7 +363,8 @@ def test_every_row_is_drawn_once_and_every_class_is_in_train(labels, seed):
 
 def test_a_single_class_is_nothing_to_learn(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\nx,pos\ny,pos\n")
-    with pytest.raises(DataError, match=r"a\.csv: only the class 'pos' occurs in the training "):
+    message = r"a\.csv: only the class 'pos' occurs in the column 'label' of the training split"
+    with pytest.raises(DataError, match=message):
         load(path)
 
 

@@ -17,7 +17,6 @@ from dsa_keras.inputs import PAIR, SENTENCE
 from dsa_keras.objectives.classification import Classification
 from dsa_keras.objectives.regression import Estimate, NumberEvaluation, Regression
 from dsa_keras.runs import Run
-from dsa_keras.runs.run import best_record
 from dsa_keras.training.fit import Options
 from dsa_keras.training.trainer import resume, train
 
@@ -85,7 +84,7 @@ def test_it_learns_and_keeps_the_epoch_of_the_best_order(single, data):
     assert records[-1]["train_loss"] < records[0]["train_loss"] < 2
     assert all(math.isfinite(record["train_mae"]) for record in records)
     assert all(-1 <= record["dev_pearson"] <= 1 for record in records)
-    best = best_record(records, config.model.objective)
+    best = config.monitor.best(records)
     assert best == run.best(config)
     assert best["dev_spearman"] == max(record["dev_spearman"] for record in records)
     evaluation = dsa_keras.load(single).evaluate(data["dev"])

@@ -28,9 +28,9 @@ from dsa_keras.data.vocabulary import Vocabulary
 from dsa_keras.errors import RunError
 from dsa_keras.files import new_aside
 from dsa_keras.objectives.classification import Classification
+from dsa_keras.objectives.monitor import Monitor
 from dsa_keras.objectives.regression import Regression
 from dsa_keras.runs import Run
-from dsa_keras.runs.run import best_record
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden" / "runs"
@@ -76,9 +76,25 @@ class LessIsBetter(Regression):
         (LessIsBetter(), [0.5, 0.7, 0.3, 0.3], 3),
     ],
 )
-def test_the_best_epoch_is_the_earliest_with_the_best_figure(objective, figures, best):
-    records = [{"epoch": n, objective.dev_figure: one} for n, one in enumerate(figures, start=1)]
-    assert best_record(records, objective)["epoch"] == best
+def test_of_older_runs_the_best_epoch_is_the_earliest_of_the_best(objective, figures, best):
+    monitor = Monitor(objective)
+    records = [{"epoch": n, monitor.key: one} for n, one in enumerate(figures, start=1)]
+    assert monitor.best(records)["epoch"] == best
+
+
+def test_the_best_epoch_is_the_one_that_training_kept():
+    monitor = Monitor(Classification())
+    # The first two are of an older version, which broke no ties; the fourth had a lower loss.
+    records = [
+        {"epoch": 1, "dev_accuracy": 0.5, "dev_loss": 0.9},
+        {"epoch": 2, "dev_accuracy": 0.5, "dev_loss": 0.8},
+        {"epoch": 3, "dev_accuracy": 0.7, "dev_loss": 0.7, "best": True},
+        {"epoch": 4, "dev_accuracy": 0.7, "dev_loss": 0.6, "best": True},
+        {"epoch": 5, "dev_accuracy": 0.7, "dev_loss": 0.6, "best": False},
+    ]
+    assert [monitor.best(records[:n])["epoch"] for n in range(1, 6)] == [1, 1, 3, 4, 4]
+    resumed = [*records[:2], {**records[4], "dev_accuracy": 0.5}]
+    assert monitor.best(resumed)["epoch"] == 1
 
 
 def test_the_best_epoch_of_a_run(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -28,6 +29,7 @@ from dsa_keras.options import (
     data_options,
     given_hyper_parameters,
 )
+from dsa_keras.options.defaults import told_defaults
 from dsa_keras.runs import Run
 
 
@@ -36,6 +38,43 @@ def test_the_help_names_every_task_and_encoder(run):
     words = " ".join(out.split()).replace("- ", "-")
     assert ", ".join(DATASETS.names()) in words
     assert ", ".join(ENCODERS.names()) in words
+
+
+@pytest.mark.parametrize(
+    ("flag", "default"),
+    [
+        ("--learning-rate X", "(default: 0.001; file, sst2, sst5: 1.0)"),
+        ("--kernel-sizes N [N ...]", "(default: 3 5)"),
+        ("--num-attentions N", "(default: 8 (dsa-multiple), 1 (dsa-single, self-attention))"),
+        ("--oov-range X", "file, mnli, snli, sst2, sst5 without --vectors: 0.5)"),
+        ("--class-weights {none,balanced}", "[classification] (default: none)"),
+    ],
+)
+def test_the_help_has_the_numbers_of_the_recipes(run, flag, default):
+    _, out, _ = run("train", "--help")
+    _, _, rest = out.partition("hyper-parameters:")[2].partition(f"  {flag}")
+    told = re.split(r"\n\n|\n  --", rest)[0]
+    told = " ".join(told.split()).replace("- ", "-")
+    assert told.endswith(default), told
+
+
+def test_the_defaults_are_those_of_every_recipe():
+    recipes = {task: preset(task).hyper_parameters() for task in DATASETS.names()}
+    for name in TrainingConfig.choices():
+        told = told_defaults(name)
+        for task, values in recipes.items():
+            if values[name] != "":
+                assert str(values[name]) in told, (name, task)
+    assert told_defaults("monitor") == ""
+    assert told_defaults("of_a_stranger") == ""
+
+
+def test_the_defaults_are_told_without_tensorflow():
+    script = (
+        "from dsa_keras.commands.main import build_parser\n"
+        "try:\n    build_parser().parse_args(['train', '--help'])\nexcept SystemExit:\n    pass"
+    )
+    assert loaded_after(script, ("tensorflow", "keras")) == []
 
 
 # Hyper-parameters ---------------------------------------------------------------------------------
@@ -64,7 +103,7 @@ def test_the_help_says_whose_a_hyper_parameter_is(run):
     _, out, _ = run("train", "--help")
     words = " ".join(out.split()).replace("- ", "-")
     assert "LSTM in each direction [bilstm, bilstm-self-attention]" in words
-    assert "width of the head's hidden layers --num-hidden-layers" in words
+    assert "width of the head's hidden layers (default" in words
     assert "number of examples [demo-nli, demo-sentiment]" in words
 
 
@@ -200,6 +239,65 @@ def test_hyper_parameters_serve_other_command_lines():
     parser = Parser()
     add_hyper_parameters(parser)
     assert given_hyper_parameters(parser.parse_args(["--units", "3"])) == {"units": 3}
+
+
+def test_the_user_names_the_figure_that_chooses_the_epoch(run, refused, tmp_path):
+    path = tmp_path / "run"
+    start = ("train", "demo-sentiment", "--size", 150, "--run-dir", path, "--encoder", "cnn")
+    assert "monitor is 'mae'" in refused(*start, "--monitor", "mae")
+    small = (*small_options("cnn"), "--epochs", 2)
+    code, out, error = run(*start, *small, "--monitor", "loss")
+    assert code == 0, error
+    records = Run(path).metrics()
+    best = min(records, key=lambda record: record["dev_loss"])
+    assert Run(path).best(Run(path).config()) == best
+    assert [record["best"] for record in records] == [True, best["epoch"] == 2]
+    assert f"dev loss {best['dev_loss']:.4f} (epoch {best['epoch']})" in out
+    assert f"| dev loss | {best['dev_loss']:.4f} (epoch" in (path / "README.md").read_text()
+    assert run("evaluate", path)[0] == 0
+    code, out, error = run("compare", path)
+    assert (code, error) == (0, "")
+    accuracy = Run(path).evaluation("test")["accuracy"]
+    assert "dev loss  test accuracy" in out.splitlines()[0]
+    assert f"{best['dev_loss']:.4f}         {accuracy:.4f}" in out.splitlines()[1]
+
+
+def test_the_order_of_classes_is_given_in_one_word():
+    args = parsed("train", "file", "--file", "a.csv", "--classes", "awful, bad,ok")
+    options = data_options(args, "file")
+    assert options["classes"] == ["awful", "bad", "ok"]
+    again = DATASETS.get("file").words(options)
+    assert again == ["--file", "a.csv", "--classes", "awful,bad,ok"]
+    assert data_options(parsed("train", "file", *again), "file") == options
+
+
+def test_class_weights_are_those_of_the_training_split(run, tmp_path):
+    rows = [f"{label},a {label} film" for label in ["bad"] * 90 + ["good"] * 10]
+    (tmp_path / "a.csv").write_text("\n".join(["label,text", *rows]))
+    start = ("train", "file", "--file", tmp_path / "a.csv", "--encoder", "cnn", "--epochs", 1)
+    still = ("--learning-rate", 1e-30, "--averaging", 0, "--head-dropout", 0)
+    still = (*still, "--embedding-dropout", 0, "--batch-size", 80, *small_options("cnn"))
+    losses = {}
+    for weights in ("none", "balanced"):
+        path = tmp_path / weights
+        code, _, error = run(*start, *still, "--run-dir", path, "--class-weights", weights)
+        assert code == 0, error
+        assert Run(path).config().model.objective.class_weights == weights
+        (losses[weights],) = Run(path).metrics()
+    assert losses["none"]["train_loss"] != pytest.approx(losses["balanced"]["train_loss"])
+    assert losses["none"]["dev_loss"] == pytest.approx(losses["balanced"]["dev_loss"])
+
+
+def test_a_small_dev_split_is_warned_of_when_training_begins(run, tmp_path):
+    start = ("train", "demo-sentiment", "--encoder", "cnn", *small_options("cnn"), "--epochs", 1)
+    code, _, error = run(*start, "--size", 990, "--run-dir", tmp_path / "few")
+    assert (code, error) == (
+        0,
+        "warning: the dev split has 99 examples, fewer than 100: the epoch that is kept is chosen "
+        "by them, and by chance\n",
+    )
+    code, _, error = run(*start, "--size", 1000, "--run-dir", tmp_path / "enough")
+    assert (code, error) == (0, "")
 
 
 # Train --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -24,6 +25,7 @@ from dsa_keras.encoders import DEFAULT_ENCODER, ENCODERS
 from dsa_keras.errors import ConfigError, DataError, RunError
 from dsa_keras.inputs import PAIR
 from dsa_keras.objectives.classification import Classification
+from dsa_keras.objectives.monitor import Monitor
 from dsa_keras.objectives.regression import Regression
 from dsa_keras.runs import Run
 from dsa_keras.training.callbacks import TrainingError
@@ -132,7 +134,7 @@ def test_repeated_words_add_up_before_the_square():
 
 
 def schedule_of(**settings):
-    return Schedule(TrainingConfig(**settings), Classification())
+    return Schedule(TrainingConfig(**settings), Monitor(Classification()))
 
 
 def test_plateau_halves_after_two_checks_without_progress():
@@ -165,19 +167,20 @@ def test_no_early_stopping_runs_to_the_last_epoch():
 
 
 def test_schedule_goes_on_from_its_state():
-    config, objective = TrainingConfig(plateau_patience=2), Classification()
-    schedule = Schedule(config, objective)
+    config, monitor = TrainingConfig(plateau_patience=2), Monitor(Classification())
+    schedule = Schedule(config, monitor)
     for loss, accuracy in ((1.0, 0.4), (1.0, 0.6), (1.0, 0.5)):
         schedule.finish_epoch(loss, accuracy)
     state = json.loads(json.dumps(schedule.state()))
-    assert Schedule.of_state(config, objective, state) == schedule
+    assert Schedule.of_state(config, monitor, state) == schedule
     # As it was called before there were other figures.
     older = {**state, "best_accuracy": state["best_figure"]}
-    del older["best_figure"]
-    assert Schedule.of_state(config, objective, older) == schedule
+    del older["best_figure"], older["best_dev_loss"], older["improved_epoch"]
+    found = Schedule.of_state(config, monitor, older)
+    assert found == dataclasses.replace(schedule, best_dev_loss=-math.inf)
     for wrong in ({**state, "more": 1}, [1], {"epoch": 1, "best_figure": 3, "seed": 2}):
         with pytest.raises((TypeError, ValueError)):
-            Schedule.of_state(config, objective, wrong)
+            Schedule.of_state(config, monitor, wrong)
 
 
 class LessIsBetter(Regression):
@@ -185,12 +188,32 @@ class LessIsBetter(Regression):
 
 
 def test_the_objective_says_which_figure_is_better():
-    schedule = Schedule(TrainingConfig(early_stopping=2, epochs=10), LessIsBetter())
+    schedule = Schedule(TrainingConfig(early_stopping=2, epochs=10), Monitor(LessIsBetter()))
     figures = (-0.5, 0.2, 0.2, -0.7, 0.0)
     assert [schedule.finish_epoch(1.0, one) for one in figures] == [True, False, False, True, False]
     assert (schedule.best_epoch, schedule.best_figure) == (4, -0.7)
     # Correlations may be below zero: the first epoch is the best so far in any case.
-    assert Schedule(TrainingConfig(), Regression()).finish_epoch(1.0, -0.9)
+    assert Schedule(TrainingConfig(), Monitor(Regression())).finish_epoch(1.0, -0.9)
+
+
+def test_ties_are_broken_by_the_loss_of_dev_and_do_not_put_off_the_early_stop():
+    schedule = schedule_of(early_stopping=3, epochs=10)
+    best = [
+        schedule.finish_epoch(1.0, accuracy, dev_loss)
+        for accuracy, dev_loss in ((0.5, 0.1), (0.7, 0.6), (0.7, 0.6), (0.7, 0.5), (0.6, 0.1))
+    ]
+    assert best == [True, True, False, True, False]
+    assert (schedule.best_epoch, schedule.best_dev_loss) == (4, 0.5)
+    assert schedule.finished  # three epochs after 0.7 was reached
+
+
+def test_a_run_that_broke_no_ties_keeps_its_best_epoch():
+    config, monitor = TrainingConfig(), Monitor(Classification())
+    state = {"epoch": 2, "best_accuracy": 0.7, "best_epoch": 1}
+    schedule = Schedule.of_state(config, monitor, state)
+    assert not schedule.finish_epoch(1.0, 0.7, 0.1)
+    assert schedule.finish_epoch(1.0, 0.8, 0.5)
+    assert schedule.finish_epoch(1.0, 0.8, 0.4)
 
 
 # Runs ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dsa_keras.encoders.bilstm import BiLstm
 from dsa_keras.encoders.dsa_single import DsaSingle
 from dsa_keras.errors import ConfigError, RunError
 from dsa_keras.heads import Head
+from dsa_keras.objectives.monitor import Monitor
 from dsa_keras.objectives.regression import Regression
 from dsa_keras.tuning.goal import Goal
 from dsa_keras.tuning.settings import SearchFolder, Settings
@@ -202,7 +203,7 @@ def test_goal_is_the_figure_of_the_objective():
         higher_is_better = False
 
     epochs = [{"dev_spearman": 0.1, "dev_mae": 0.5}, {"dev_spearman": 0.2, "dev_mae": 0.7}]
-    most, least = Goal(Regression()), Goal(Error())
+    most, least = Goal(Monitor(Regression())), Goal(Monitor(Error()))
     assert (most.key, most.title, most.direction) == ("dev_spearman", "dev spearman", "max")
     assert (least.key, least.direction) == ("dev_mae", "min")
     assert (most.best_figure(epochs), least.best_figure(epochs)) == (0.2, 0.5)

@@ -18,7 +18,7 @@ from dsa_keras.options import add_import_option
 from dsa_keras.runs import Run
 
 if TYPE_CHECKING:
-    from dsa_keras.objectives import Objective
+    from dsa_keras.objectives.monitor import Monitor
     from dsa_keras.runs import RunConfig
 
 _EXAMPLE = """
@@ -52,10 +52,10 @@ def run(args: argparse.Namespace) -> None:
     for path in dict.fromkeys(args.run_dirs):
         figures = _figures(path)
         groups.setdefault(figures.settings, []).append(figures)
-    monitors = {group[0].monitor for group in groups.values()}
-    named = f" {monitors.pop()}" if len(monitors) == 1 else ""
-    header = (*_HEADER, f"dev{named}", f"test{named}", "words/s")
-    rows = [header, *(_row(group, name_figures=not named) for group in groups.values())]
+    names = {group[0].figures for group in groups.values()}
+    dev, test = (f" {name}" for name in names.pop()) if len(names) == 1 else ("", "")
+    header = (*_HEADER, f"dev{dev}", f"test{test}", "words/s")
+    rows = [header, *(_row(group, name_figures=not dev) for group in groups.values())]
     print(_markdown(rows) if args.markdown else _text(rows))
 
 
@@ -73,9 +73,10 @@ class _Figures:
     words_per_second: float
 
     @property
-    def monitor(self) -> str:
-        """The figure that chose the epoch."""
-        return self.config.model.objective.monitor
+    def figures(self) -> tuple[str, str]:
+        """The figure that chose the epoch, and that of the test split, which has no loss."""
+        monitor = self.config.monitor
+        return monitor.name, monitor.of_evaluations.replace("_", "-")
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
@@ -87,15 +88,15 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
 def _figures(path: Path) -> _Figures:
     one = Run(path)
     config = one.config()
-    best, objective = one.best(config), config.model.objective
+    best, monitor = one.best(config), config.monitor
     return _Figures(
         name=path.name or str(path),
         settings=_settings(config),
         config=config,
         parameters=one.num_parameters(),
         best_epoch=best["epoch"],
-        dev=best[objective.dev_figure],
-        test=_test_figure(one, objective),
+        dev=best[monitor.key],
+        test=_test_figure(one, monitor),
         words_per_second=statistics.fmean(
             record["train_words_per_second"] for record in one.records()
         ),
@@ -110,7 +111,7 @@ def _settings(config: RunConfig) -> str:
     return json.dumps([*chosen, config.options], sort_keys=True)
 
 
-def _test_figure(one: Run, objective: Objective) -> float | None:
+def _test_figure(one: Run, monitor: Monitor) -> float | None:
     """The figure of the test split, if it is one of the weights that are there now."""
     values, file = one.evaluation("test"), one.evaluation_file("test")
     if values is None:
@@ -121,10 +122,10 @@ def _test_figure(one: Run, objective: Objective) -> float | None:
                 file=sys.stderr,
             )
         return None
-    figure = values.get(objective.monitor)
+    figure = values.get(monitor.of_evaluations)
     if not isinstance(figure, int | float):
         raise RunError(
-            f"it has no {objective.monitor}", where=file, hint="Make it again with evaluate"
+            f"it has no {monitor.of_evaluations}", where=file, hint="Make it again with evaluate"
         )
     return float(figure)
 
@@ -132,7 +133,7 @@ def _test_figure(one: Run, objective: Objective) -> float | None:
 def _row(group: Sequence[_Figures], *, name_figures: bool) -> tuple[str, ...]:
     names = list(dict.fromkeys(re.sub(r"-seed\d+$", "", one.name) for one in group))
     first = group[0]
-    figure = f"{first.monitor} " if name_figures else ""
+    dev, test = (f"{name} " if name_figures else "" for name in first.figures)
     tested = [one.test for one in group if one.test is not None]
     missing = f" ({len(tested)} of {len(group)})" if 0 < len(tested) < len(group) else ""
     return (
@@ -142,8 +143,8 @@ def _row(group: Sequence[_Figures], *, name_figures: bool) -> tuple[str, ...]:
         str(len(group)),
         f"{first.parameters:,}",
         mean_and_deviation([one.best_epoch for one in group], 0 if len(group) == 1 else 1),
-        figure + mean_and_deviation([one.dev for one in group]),
-        figure + mean_and_deviation(tested) + missing if tested else "-",
+        dev + mean_and_deviation([one.dev for one in group]),
+        test + mean_and_deviation(tested) + missing if tested else "-",
         f"{statistics.fmean(one.words_per_second for one in group):,.0f}",
     )
 

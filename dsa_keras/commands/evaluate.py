@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from dsa_keras.command_line import example, load_tensorflow
@@ -21,7 +22,7 @@ def add_parser(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "evaluate",
-        help="accuracy, F1 and confusion matrix of a run, or correlations",
+        help="accuracy, macro-F1 and confusion matrix of a run, or correlations",
         description="Scores a run on a split of the data it was trained with. The figures are\n"
         "also kept in the run folder, as evaluation-SPLIT.json, for `compare`.",
         epilog=example(_EXAMPLE),
@@ -57,5 +58,7 @@ def run(args: argparse.Namespace) -> None:
         if args.json:
             write_json(args.json, figures)
         print(f"{args.run_dir}, {split} split\n{evaluation.table()}", flush=True)
+    for warning in evaluation.warnings():
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
     # Last, since it is refused while the run is trained.
     Run(args.run_dir).save_evaluation(split, evaluation.to_dict())

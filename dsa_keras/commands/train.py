@@ -234,8 +234,7 @@ def _resume(args: argparse.Namespace, one: Run, seed: int | None) -> None:
         print(
             f"nothing is left to do: {before} epochs are done"
             + (
-                f", and the dev {config.model.objective.monitor} has not improved for long enough "
-                "to stop early"
+                f", and the {config.monitor.title} has not improved for long enough to stop early"
                 if before < (epochs or config.training.epochs)
                 else "; train longer with --epochs"
             )
@@ -269,10 +268,10 @@ def _print_how_to_resume(args: argparse.Namespace, one: Run) -> None:
 
 def _print_result(args: argparse.Namespace, one: Run) -> None:
     config = one.config()
-    objective, best = config.model.objective, one.best(config)
+    monitor, best = config.monitor, one.best(config)
     path = shlex.join([str(one.path), *import_words(args)])
     print(
-        f"dev {objective.monitor} {best[objective.dev_figure]:.4f} (epoch {best['epoch']}), "
+        f"{monitor.title} {best[monitor.key]:.4f} (epoch {best['epoch']}), "
         f"run folder {shlex.quote(str(one.path))}\n"
         "next:\n"
         f"  dsa-keras evaluate {path}\n"
@@ -285,9 +284,9 @@ def _print_result(args: argparse.Namespace, one: Run) -> None:
 def _print_summary(runs: list[Run]) -> None:
     from dsa_keras.commands.compare import mean_and_deviation
 
-    objective = runs[0].config().model.objective
-    figures = [one.best(one.config())[objective.dev_figure] for one in runs]
+    monitor = runs[0].config().monitor
+    figures = [one.best(one.config())[monitor.key] for one in runs]
     print(
-        f"{len(runs)} seeds: dev {objective.monitor} {mean_and_deviation(figures)}\n"
+        f"{len(runs)} seeds: {monitor.title} {mean_and_deviation(figures)}\n"
         f"  dsa-keras compare {shlex.join(str(one.path) for one in runs)}"
     )

@@ -31,7 +31,7 @@ class BadRows:
                 problem,
                 where=str(source),
                 line=line,
-                hint='Mend the row, or leave bad rows out and count them: on_bad_rows="skip"',
+                hint="Mend the row, or leave bad rows out and count them: --on-bad-rows skip",
             )
         self.count += 1
 

@@ -67,6 +67,7 @@ def load_file(
     label_column: str = "label",
     split_column: str | None = None,
     fractions: Sequence[float] | None = None,
+    classes: Sequence[str] | None = None,
     target: str = DEFAULT_TARGET,
     seed: int = 0,
     on_bad_rows: str = "error",
@@ -84,6 +85,8 @@ def load_file(
         label_column: the column of the label, or of the number.
         split_column: the column that says train, dev (or val, valid, validation) or test.
         fractions: shares of train, dev and test, drawn per class; 0.8, 0.1, 0.1 unless given.
+        classes: the classes in an order of your own. A row of any other class is a bad row, and the
+            training split must have each of them.
         target: what the labels are, `class` or `number`, or the name of an objective.
         seed: of that draw; the same file, fractions and seed give the same splits.
         on_bad_rows: "error" stops at the first bad row, "skip" counts them; those of a file for
@@ -91,27 +94,30 @@ def load_file(
     """
     columns = Columns(text_column, pair_column, label_column, split_column)
     kind = objective_for(target)
+    named = None if classes is None else _named(kind, classes)
     files = {"train": train, "dev": dev, "test": test}
     given = {split: file for split, file in files.items() if file is not None}
     if (path is None) == (not given):
         raise ConfigError(
-            "name the data by path, or by train (and dev, test)",
-            where="path",
-            hint="Give one of the two",
+            "it does not go with files of splits" if given else "no file of data is given",
+            where="--file",
+            hint="Give --file, or --train-file with --dev-file and --test-file",
         )
     if given and train is None:
-        raise ConfigError("no training file", where="train", hint="The classes come from it")
+        raise ConfigError(
+            "the training file is missing", where="--train-file", hint="The classes come from it"
+        )
     if fractions is not None and (given or split_column is not None):
         raise ConfigError(
-            "fractions are for one file without a split column",
-            where="fractions",
-            hint="Leave out the fractions, or the split column or files",
+            "they are for one file without a split column",
+            where="--fractions",
+            hint="Leave out --fractions, or --split-column, or name one file by --file",
         )
     if given and split_column is not None:
         raise ConfigError(
-            "a split column is for one file, given by path",
-            where="split_column",
-            hint="Leave out the split column, or name one file by path",
+            "it is for one file, given by --file",
+            where="--split-column",
+            hint="Leave out --split-column, or name one file by --file",
         )
     shares = checked_fractions(DEFAULT_FRACTIONS if fractions is None else fractions)
 
@@ -122,12 +128,14 @@ def load_file(
             split: table_file(folder / Path(file).expanduser()) for split, file in given.items()
         }
         rows = {
-            split: read_rows(source, columns, kind, bad[split]) for split, source in sources.items()
+            split: _known(read_rows(source, columns, kind, bad[split]), named, source, bad[split])
+            for split, source in sources.items()
         }
     else:
         source = table_file(folder / Path(path).expanduser())
         sources = dict.fromkeys(SPLITS, source)
         everything = read_rows(source, columns, kind, bad["train"])
+        everything = _known(everything, named, source, bad["train"])
         if split_column is None:
             strata = [str(kind.stratum(row.target)) for row in everything]
             chosen = stratified(strata, shares, seed, str(source))
@@ -135,24 +143,64 @@ def load_file(
         else:
             drawn = {name: [row for row in everything if row.split == name] for name in SPLITS}
         rows = {split: part for split, part in drawn.items() if part or split == "train"}
-    return _dataset(rows, kind, sources, bad)
+    return _dataset(rows, kind, named, sources, bad, label_column)
+
+
+def _named(kind: type[Objective], classes: Sequence[str]) -> Objective:
+    """The objective of the classes that the user named."""
+    try:
+        return kind.of_names(classes)
+    except ValueError as error:
+        raise ConfigError(
+            str(error), where="--classes", hint="Name each class once: --classes bad,good"
+        ) from None
+
+
+def _known(
+    rows: list[TableRow], named: Objective | None, source: TextFile, bad: BadRows
+) -> list[TableRow]:
+    """The rows whose class the user named, if classes were named; others are bad rows."""
+    if named is None:
+        return rows
+    known = []
+    for row in rows:
+        try:
+            named.encoded(row.target)
+        except ValueError as error:
+            bad.report(f"{error} is none of --classes", source, row.line)
+        else:
+            known.append(row)
+    return known
 
 
 def _dataset(
     rows: dict[str, list[TableRow]],
     kind: type[Objective],
+    named: Objective | None,
     sources: dict[str, TextFile],
     bad: dict[str, BadRows],
+    label_column: str,
 ) -> Dataset:
     check_not_empty(len(rows["train"]), sources["train"], bad["train"])
     try:
         objective = kind.of_targets([row.target for row in rows["train"]])
     except ValueError as error:
         raise DataError(
-            f"{error} in the training split, so there is nothing to learn",
+            f"{error} in the column {label_column!r} of the training split, so there is nothing to "
+            "learn",
             where=str(sources["train"]),
-            hint="Check --label-column and --target",
+            hint="Name another column by --label-column, or check --target",
         ) from None
+    if named is not None:
+        found = {objective.told(objective.encoded(row.target)) for row in rows["train"]}
+        wanted = map(named.told, range(named.num_outputs))
+        if missing := [name for name in wanted if name not in found]:
+            raise DataError(
+                f"the training split has no example of {missing[0]!r}, which --classes names",
+                where=str(sources["train"]),
+                hint="Name the classes that the file has",
+            )
+        objective = named
     splits: dict[str, Split] = {}
     for split, members in rows.items():
         texts: list[Text] = []
@@ -214,6 +262,13 @@ register_dataset(
                 kind=float,
                 metavar=("TRAIN", "DEV", "TEST"),
                 count=3,
+            ),
+            Option(
+                "--classes",
+                "classes",
+                "the classes in an order of your own, such as bad,good (default: sorted)",
+                metavar="A,B,...",
+                separator=",",
             ),
             DATA_SEED,
             ON_BAD_ROWS,

@@ -26,9 +26,9 @@ def checked_fractions(fractions: Sequence[float]) -> tuple[float, float, float]:
         sound = False
     if not sound:
         raise ConfigError(
-            f"fractions are {fractions!r}",
-            where="fractions",
-            hint="Give the shares of train, dev and test, which add up to 1: (0.8, 0.1, 0.1)",
+            f"they are {fractions!r}",
+            where="--fractions",
+            hint="Give the shares of train, dev and test, which add up to 1: 0.8 0.1 0.1",
         )
     return train, dev, test
 

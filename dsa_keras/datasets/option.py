@@ -27,6 +27,7 @@ class Option:
         count: how many values it takes, if it is not one.
         choices: the values it may have.
         constant: what the flag means, where it takes no value.
+        separator: what stands between the values of a list that is given as one word.
     """
 
     flag: str
@@ -37,6 +38,7 @@ class Option:
     count: int | None = None
     choices: tuple[str, ...] | None = None
     constant: Any = None
+    separator: str | None = None
 
     def argument(self) -> dict[str, Any]:
         """The arguments of `ArgumentParser.add_argument`, but for flag and destination."""
@@ -44,7 +46,7 @@ class Option:
             return {"action": "store_const", "const": self.constant, "help": self.help}
         given = {"metavar": self.metavar, "nargs": self.count, "choices": self.choices}
         given = {name: value for name, value in given.items() if value is not None}
-        return {"type": self.kind, "help": self.help, **given}
+        return {"type": self._parsed if self.separator else self.kind, "help": self.help, **given}
 
     def words(self, value: Any) -> list[str]:
         """A value as it stands on a command line; nothing for one that needs no words."""
@@ -53,10 +55,16 @@ class Option:
         if self.constant is not None:
             return [self.flag] if value == self.constant else []
         values = [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        if self.separator:
+            values = [self.separator.join(values)]
         if len(values) == 1 and values[0].startswith("-"):
             # Alone, it would be taken for a flag.
             return [f"{self.flag}={values[0]}"]
         return [self.flag, *values]
+
+    def _parsed(self, word: str) -> list[Any]:
+        """The values in one word."""
+        return [self.kind(one.strip()) for one in word.split(self.separator)]
 
 
 ON_BAD_ROWS = Option(

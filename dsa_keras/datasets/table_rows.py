@@ -197,7 +197,10 @@ def _table_records(
             header = [name.strip() for name in fields]
             if problem := _column_problem(columns, header):
                 raise DataError(
-                    problem, where=str(source), line=first_line, hint="Name the columns by option"
+                    problem,
+                    where=str(source),
+                    line=first_line,
+                    hint="Name the columns by --text-column, --label-column and so on",
                 )
         elif len(fields) != len(header):
             bad.report(f"{len(fields)} columns, not {len(header)}", source, first_line)

@@ -81,7 +81,7 @@ class Change:
     """What a change of the model did to its answers on examples with targets.
 
     Attributes:
-        before: the figure that training monitored, of the model as trained.
+        before: the objective's own figure, of the model as trained.
         after: that of the changed one.
         largest: the largest change of a number that the model says.
         examples: how many examples it was measured on.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dsa_keras.objectives import register_objective
-from dsa_keras.objectives.objective import Answer, Evaluation, Objective
+from dsa_keras.objectives.class_evaluation import ClassEvaluation, confusion_matrix
+from dsa_keras.objectives.objective import Answer, Objective
 from dsa_keras.settings import from_data
 
 if TYPE_CHECKING:
     import keras
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -61,85 +61,6 @@ class Prediction(Answer):
         return ", ".join(f"{name} {value:.3f}" for name, value in self.probabilities.items())
 
 
-@dataclass(frozen=True)
-class ClassEvaluation(Evaluation):
-    """How well predicted classes agree with the true ones.
-
-    Attributes:
-        confusion: counts by true class (rows) and predicted class (columns).
-        class_names: the classes.
-    """
-
-    confusion: np.ndarray
-    class_names: tuple[str, ...]
-
-    @property
-    def examples(self) -> int:
-        """How many examples there were."""
-        return int(self.confusion.sum())
-
-    @property
-    def accuracy(self) -> float:
-        """The share of right predictions."""
-        return float(np.trace(self.confusion) / max(self.examples, 1))
-
-    def figures(self) -> dict[str, float]:
-        """The accuracy."""
-        return {"accuracy": self.accuracy}
-
-    def per_class(self) -> list[dict[str, Any]]:
-        """Precision, recall and F1 of each class (0 where nothing was predicted or is there)."""
-        right = np.diag(self.confusion)
-        predicted, true = self.confusion.sum(axis=0), self.confusion.sum(axis=1)
-        precision = right / np.maximum(predicted, 1)
-        recall = right / np.maximum(true, 1)
-        f1 = 2 * right / np.maximum(predicted + true, 1)
-        rows = zip(self.class_names, precision, recall, f1, true, strict=True)
-        return [
-            {
-                "class": name,
-                "precision": float(p),
-                "recall": float(r),
-                "f1": float(f),
-                "examples": int(n),
-            }
-            for name, p, r, f, n in rows
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "examples": self.examples,
-            **self.figures(),
-            "per_class": self.per_class(),
-            "confusion": self.confusion.tolist(),
-            "class_names": list(self.class_names),
-        }
-
-    def table(self) -> str:
-        """Accuracy, a row for each class, and the confusion matrix."""
-        width = max(len("predicted"), *(len(name) for name in self.class_names))
-        lines = [f"accuracy {self.accuracy:.4f} on {self.examples:,} examples", ""]
-        lines.append(f"{'class':<{width}}  precision  recall      F1  examples")
-        lines += [
-            f"{row['class']:<{width}}  {row['precision']:9.4f}  {row['recall']:6.4f}"
-            f"  {row['f1']:6.4f}  {row['examples']:8,}"
-            for row in self.per_class()
-        ]
-        lines += [
-            "",
-            "true \\ predicted",
-            " " * width + "".join(f"  {n:>{width}}" for n in self.class_names),
-        ]
-        for name, row in zip(self.class_names, self.confusion, strict=True):
-            lines.append(f"{name:<{width}}" + "".join(f"  {count:>{width},}" for count in row))
-        return "\n".join(lines)
-
-    def pictures(self, title: str) -> dict[str, Figure]:
-        """The confusion matrix."""
-        return {"confusion matrix": confusion_figure(self.confusion, self.class_names, title)}
-
-
 @register_objective("classification")
 @dataclass(frozen=True)
 class Classification(Objective):
@@ -147,15 +68,19 @@ class Classification(Objective):
 
     Attributes:
         class_names: the classes, in the order of their labels.
+        class_weights: `balanced` weighs each class in the loss of training by 1 over how often the
+            training split has it, so that rare classes count as much as others; or `none`.
     """
 
     target_kind: ClassVar[str] = "class"
     output: ClassVar[str] = "probabilities"
     monitor: ClassVar[str] = "accuracy"
+    other_figures: ClassVar[Mapping[str, bool]] = {"macro_f1": True}
     watched: ClassVar[str] = "accuracy"
     dtype: ClassVar[str] = "int32"
 
     class_names: tuple[str, ...] = from_data(("0", "1"))
+    class_weights: Literal["none", "balanced"] = "none"
 
     def check(self) -> None:
         """Raises ConfigError for values that cannot be."""
@@ -187,6 +112,16 @@ class Classification(Objective):
         if len(names) < 2:
             raise ValueError(f"only the class {names[0]!r} occurs" if names else "no class occurs")
         return cls(class_names=names)
+
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> Self:
+        """These classes, in this order."""
+        parsed = tuple(map(cls.parsed, names))
+        if twice := [name for number, name in enumerate(parsed) if name in parsed[:number]]:
+            raise ValueError(f"the class {twice[0]!r} is named twice")
+        if len(parsed) < 2:
+            raise ValueError("fewer than 2 classes are named")
+        return cls(class_names=parsed)
 
     def encoded(self, value: str) -> int:
         """The number of the class."""
@@ -226,6 +161,29 @@ class Classification(Objective):
         import keras
 
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def weights(self, targets: np.ndarray) -> np.ndarray:
+        """The weight of each class: 1 in the mean over these targets."""
+        counts = np.bincount(targets, minlength=self.num_outputs)
+        if self.class_weights == "none":
+            return np.ones(self.num_outputs)
+        return len(targets) / np.maximum(counts, 1) / np.count_nonzero(counts)
+
+    def training_loss(self, targets: np.ndarray) -> Any:
+        """Cross-entropy, weighted if that was chosen."""
+        if self.class_weights == "none":
+            return self.loss()
+        import keras
+        from keras import ops
+
+        weights = self.weights(targets).astype("float32")
+
+        def weighted_cross_entropy(targets: Any, raw: Any) -> Any:
+            targets = ops.cast(ops.reshape(targets, (-1,)), "int32")
+            losses = keras.losses.sparse_categorical_crossentropy(targets, raw, from_logits=True)
+            return losses * ops.cast(ops.take(weights, targets), losses.dtype)
+
+        return weighted_cross_entropy
 
     def metrics(self) -> list[keras.metrics.Metric]:
         """Accuracy."""
@@ -315,34 +273,3 @@ def _is_sound(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> np.ndarray:
-    """Counts by true class (rows) and predicted class (columns)."""
-    cells = np.asarray(labels) * num_classes + np.asarray(predicted)
-    return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
-
-
-def confusion_figure(confusion: np.ndarray, class_names: tuple[str, ...], title: str) -> Figure:
-    """Rows are the true classes, columns the predicted ones; shades are shares of a row."""
-    from matplotlib.figure import Figure
-
-    size = max(4.0, 1.6 + 0.8 * len(class_names))
-    figure = Figure(figsize=(size + 1, size), dpi=100, layout="constrained")
-    axes = figure.add_subplot()
-    shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
-    image = axes.imshow(shares, cmap="cividis", vmin=0, vmax=1)
-    figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
-    ticks = range(len(class_names))
-    axes.set_xticks(ticks, class_names, rotation=30, ha="right")
-    axes.set_yticks(ticks, class_names)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("true")
-    axes.set_title(f"Confusion matrix, {title}")
-    if len(class_names) <= 20:
-        for row in ticks:
-            for column in ticks:
-                shade = "black" if shares[row, column] > 0.5 else "white"
-                text = f"{confusion[row, column]:,}"
-                axes.text(column, row, text, ha="center", va="center", color=shade)
-    return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,6 +14,9 @@ from dsa_keras.settings import Settings
 if TYPE_CHECKING:
     import keras
     from matplotlib.figure import Figure
+
+LOSS = "loss"
+"""The figure that every objective has, of which less is better."""
 
 
 class Answer(abc.ABC):
@@ -64,6 +67,10 @@ class Evaluation(abc.ABC):
     def table(self) -> str:
         """A table for people."""
 
+    def warnings(self) -> list[str]:
+        """What a person should know before trusting the figures, a line each."""
+        return []
+
     @abc.abstractmethod
     def pictures(self, title: str) -> dict[str, Figure]:
         """Pictures by name, for TensorBoard."""
@@ -86,9 +93,11 @@ class Objective(Settings, abc.ABC):
     output: ClassVar[str] = ""
     """The name of the numbers in exported models."""
     monitor: ClassVar[str] = ""
-    """The figure of the dev split that chooses the epoch."""
+    """The figure of the dev split that chooses the epoch, unless the user names another."""
     higher_is_better: ClassVar[bool] = True
     """Whether more of that figure is better."""
+    other_figures: ClassVar[Mapping[str, bool]] = {}
+    """Further figures that may choose it, and whether more of them is better."""
     watched: ClassVar[str] = ""
     """The metric of `metrics` that the progress bar shows."""
     dtype: ClassVar[str] = "float32"
@@ -113,6 +122,15 @@ class Objective(Settings, abc.ABC):
         Raises:
             ValueError: with the problem in words, if nothing can be learnt from them.
         """
+
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> Self:
+        """The objective of these targets, in this order, where targets have names.
+
+        Raises:
+            ValueError: with the problem in words, if they have none, or these cannot be.
+        """
+        raise ValueError(f"targets of {cls.name} have no names")
 
     @abc.abstractmethod
     def encoded(self, value: Any) -> int | float:
@@ -158,6 +176,10 @@ class Objective(Settings, abc.ABC):
     def loss(self) -> keras.losses.Loss:
         """Makes the loss of targets and raw outputs."""
 
+    def training_loss(self, targets: np.ndarray) -> Any:
+        """Makes the loss of training, which may depend on the targets of the training split."""
+        return self.loss()
+
     @abc.abstractmethod
     def metrics(self) -> list[keras.metrics.Metric]:
         """Makes what is measured while training, on raw outputs."""
@@ -202,14 +224,9 @@ class Objective(Settings, abc.ABC):
     def for_runner(self) -> dict[str, Any]:
         """How the ONNX runner makes answers of the numbers; see `export/onnx_runtime.py`."""
 
-    def better(self, one: float, other: float) -> bool:
-        """Whether a value of the monitored figure beats another."""
-        return one > other if self.higher_is_better else one < other
-
-    @property
-    def dev_figure(self) -> str:
-        """The monitored figure as the records of a run call it."""
-        return f"dev_{self.monitor}"
+    def monitored(self) -> dict[str, bool]:
+        """The figures that may choose the epoch, and whether more of them is better."""
+        return {**self.other_figures, self.monitor: self.higher_is_better, LOSS: False}
 
     def summary(self) -> str:
         """What it is about, in a line of a model card."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -118,6 +118,7 @@ class Regression(Objective):
     target_kind: ClassVar[str] = "number"
     output: ClassVar[str] = "number"
     monitor: ClassVar[str] = "spearman"
+    other_figures: ClassVar[Mapping[str, bool]] = {"spearman": True, "pearson": True, "mae": False}
     watched: ClassVar[str] = "mae"
 
     mean: float = from_data(0.0)

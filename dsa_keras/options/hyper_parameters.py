@@ -16,6 +16,7 @@ from dsa_keras.heads import HEADS
 from dsa_keras.objectives import OBJECTIVES
 from dsa_keras.options.catalogue import argument_of, hyper_parameter_groups, owners_of
 from dsa_keras.options.data import data_options
+from dsa_keras.options.defaults import RecipeDefault
 from dsa_keras.options.parsed import HYPER, listed, options_given
 from dsa_keras.settings import Settings
 
@@ -43,19 +44,21 @@ def add_hyper_parameters(parser: argparse.ArgumentParser) -> None:
         "options win over it",
     )
     for title, hyper_parameters in hyper_parameter_groups().items():
-        group = parser.add_argument_group(f"{title} (default: those of the task's recipe)")
+        group = parser.add_argument_group(title)
         for one in hyper_parameters.values():
             argument = argument_of(one.hints)
             flag = _flag(one.name)
             taken = {flag, f"--no-{flag[2:]}"} & parser._option_string_actions.keys()
             if argument is not None and not taken:
-                group.add_argument(
+                action = group.add_argument(
                     flag,
                     dest=HYPER + one.name,
                     default=argparse.SUPPRESS,
-                    help=one.help().replace("%", "%%"),
+                    help=one.help().replace("%", "%%") + "%(of_recipes)s",
                     **argument,
                 )
+                # The recipes are asked when a help is printed, not for every command.
+                vars(action)["of_recipes"] = RecipeDefault(one.name)
 
 
 def given_hyper_parameters(args: argparse.Namespace) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from dsa_keras.runs.config import RunConfig
-from dsa_keras.runs.run import best_record
 
 
 def model_card(path: Path, config: RunConfig, records: Sequence[dict[str, Any]]) -> str:
     """Markdown for the run's `README.md`."""
     model, training, data = config.model, config.training, config.data
     objective, inputs = model.objective, model.inputs
-    best = best_record(records, objective)
+    monitor = config.monitor
+    best = monitor.best(records)
     sizes = ", ".join(f"{name} {count:,}" for name, count in data["examples"].items())
     kind = "trained" if model.train_embeddings else "fixed"
     words = f"{kind}, random at the start"
@@ -34,14 +34,14 @@ def model_card(path: Path, config: RunConfig, records: Sequence[dict[str, Any]])
 
 | | |
 |---|---|
-| dev {objective.monitor} | {best[objective.dev_figure]:.4f} ({when}) |
+| {monitor.title} | {best[monitor.key]:.4f} ({when}) |
 | training {objective.watched} then | {best[f"train_{objective.watched}"]:.4f} |
 | data | {config.task}: {sizes} |
 | word vectors | {words} |
 | seed | {training.seed} |
 | made with | {versions} |
 
-The weights kept are {kept} the epoch with the best dev {objective.monitor}. The test split
+The weights kept are {kept} the epoch with the best {monitor.title}. The test split
 was not looked at in training.
 
 ## Use

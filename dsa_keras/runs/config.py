@@ -14,6 +14,7 @@ from dsa_keras.runs import format_1
 
 if TYPE_CHECKING:
     from dsa_keras.datasets import Dataset, Origin
+    from dsa_keras.objectives.monitor import Monitor
 
 FORMAT = 2
 _NEEDED = ("task", "model", "training")
@@ -48,6 +49,11 @@ class RunConfig:
     def recipe(self) -> Recipe:
         """The network and how it was trained."""
         return Recipe(self.model, self.training)
+
+    @property
+    def monitor(self) -> Monitor:
+        """The figure that chose the epoch."""
+        return self.recipe.monitor
 
     @property
     def origin(self) -> Origin | None:
@@ -132,10 +138,7 @@ class RunConfig:
         known = {one.name for one in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - known):
             raise ConfigError(f"its key {unknown[0]!r} is not known")
-        return cls(
-            **{
-                **values,
-                "model": ModelConfig.from_dict(values["model"]),
-                "training": TrainingConfig.from_dict(values["training"]),
-            }
-        )
+        model = ModelConfig.from_dict(values["model"])
+        training = TrainingConfig.from_dict(values["training"])
+        recipe = Recipe(model, training)  # they must go together
+        return cls(**{**values, "model": recipe.model, "training": recipe.training})

@@ -37,7 +37,6 @@ from dsa_keras.runs.config import FORMAT, RunConfig
 
 if TYPE_CHECKING:
     from dsa_keras.models import Network
-    from dsa_keras.objectives import Objective
 
 _OURS = (
     *("config.json", "vocabulary.txt", "vectors.npy", "best.npz", "last.npz", "metrics.jsonl"),
@@ -316,7 +315,7 @@ class Run:
                 "no epoch is finished yet", where=self.path, hint="Go on with train --resume"
             )
         try:
-            return best_record(records, config.model.objective)
+            return config.monitor.best(records)
         except (KeyError, TypeError) as error:
             raise RunError(
                 f"cannot be read ({error!r})", where=self.metrics_file, hint="Train the run again"
@@ -405,15 +404,6 @@ class Run:
 
 
 _UNFINISHED = "Is this the folder of a run with a finished epoch?"
-
-
-def best_record(records: Sequence[Record], objective: Objective) -> Record:
-    """The record of the best epoch: the earliest with the best monitored figure."""
-    best = records[0]
-    for record in records[1:]:
-        if objective.better(record[objective.dev_figure], best[objective.dev_figure]):
-            best = record
-    return best
 
 
 def _is_made_on_the_way(name: str) -> bool:

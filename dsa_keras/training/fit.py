@@ -92,7 +92,7 @@ def fit(
             packed = network.packed_model
             packed.compile(
                 optimizer=build_optimizer(training),
-                loss=objective.loss(),
+                loss=objective.training_loss(prepared["train"].targets),
                 metrics=objective.metrics(),
                 jit_compile=jit,
             )
@@ -186,7 +186,8 @@ class _Fit:
         self.replicas = strategy.num_replicas_in_sync
         # XLA compiles anew for every length, so it gets fewer of them.
         self.multiple = 256 if jit else LENGTH_MULTIPLE
-        self.schedule = Schedule(config.training, self.objective)
+        self.monitor = config.monitor
+        self.schedule = Schedule(config.training, self.monitor)
         self.records: list[dict[str, Any]] = []
         self.best: dict[str, np.ndarray] = {}
         with strategy.scope():
@@ -280,16 +281,20 @@ class _Fit:
             raw = np.concatenate([self.raw_outputs(inputs).numpy() for inputs, _ in self.dev])
             targets = self.prepared["dev"].targets
             evaluation = self.objective.evaluate(self.objective.numbers_of(raw), targets)
-            figures = evaluation.figures()
-            figure = figures[self.objective.monitor]
-            if self.schedule.finish_epoch(logs["loss"], figure):
+            dev = {
+                "dev_loss": self.objective.loss_of(raw, targets),
+                **{f"dev_{name}": value for name, value in evaluation.figures().items()},
+            }
+            figure = dev[self.monitor.key]
+            is_best = self.schedule.finish_epoch(logs["loss"], figure, dev["dev_loss"])
+            if is_best:
                 self.best = weights_of(self.network)
             record = {
                 "epoch": epoch,
                 "train_loss": logs["loss"],
                 **{f"train_{name}": logs[name] for name in sorted(logs) if name != "loss"},
-                "dev_loss": self.objective.loss_of(raw, targets),
-                **{f"dev_{name}": value for name, value in figures.items()},
+                **dev,
+                "best": is_best,
                 "train_learning_rate": rate,
                 "train_gradient_norm": take_gradient_norm(self.model.optimizer),
                 "train_words_per_second": self.prepared["train"].num_words / self.bar.seconds,
@@ -302,12 +307,12 @@ class _Fit:
         self.records.append(record)
         self._save()
         if self.options.show_progress:
-            mark = "  best so far" if self.schedule.best_epoch == epoch else ""
+            mark = "  best so far" if is_best else ""
             print(
                 f"epoch {epoch}/{self.config.training.epochs}  "
                 f"loss {logs['loss']:.4f}  "
                 f"{self.objective.watched} {logs[self.objective.watched]:.4f}  "
-                f"dev {self.objective.monitor} {figure:.4f}  "
+                f"{self.monitor.title} {figure:.4f}  "
                 f"{record['train_words_per_second']:,.0f} words/s{mark}",
                 flush=True,
             )
@@ -337,7 +342,7 @@ class _Fit:
         self.average.restore(aside["average"], where)
         try:
             state, self.records = meta["schedule"], list(meta["records"])
-            self.schedule = Schedule.of_state(self.config.training, self.objective, state)
+            self.schedule = Schedule.of_state(self.config.training, self.monitor, state)
         except (KeyError, TypeError, AttributeError) as error:
             raise RunError(
                 f"the file is damaged ({error!r})",

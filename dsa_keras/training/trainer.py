@@ -9,6 +9,7 @@ and the random generators, it continues as if it had never stopped.
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from dsa_keras.training.task_data import (
     prepare_splits,
     prepare_task,
 )
+
+_FEW_DEV_EXAMPLES = 100
+"""With so many, an accuracy has a standard error of 3 to 5 points."""
 
 _LOGS_AND_WEIGHTS = 100_000_000
 """Bytes that a run of the paper's models takes besides its word vectors."""
@@ -109,6 +113,8 @@ def train(
     copies = 10 if model.train_embeddings else 1
     run.check_room(_LOGS_AND_WEIGHTS + copies * matrix.nbytes)
     fixed = None if model.train_embeddings else matrix
+    if options.show_progress and (warning := few_dev_examples(len(dataset["dev"]))):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
     with run.made(config, words.vocabulary, fixed, force=force, made_by=only):
         fit(
             run,
@@ -121,6 +127,16 @@ def train(
             resumed=False,
         )
     return config
+
+
+def few_dev_examples(examples: int) -> str:
+    """What to know of a small development split; nothing of one that is large enough."""
+    if examples >= _FEW_DEV_EXAMPLES:
+        return ""
+    return (
+        f"the dev split has {examples} examples, fewer than {_FEW_DEV_EXAMPLES}: the epoch that is "
+        "kept is chosen by them, and by chance"
+    )
 
 
 def fitted(model: ModelConfig, dataset: Dataset, words: TaskData) -> ModelConfig:

@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dsa_keras.objectives import Objective
-from dsa_keras.runs.run import Record, best_record
+from dsa_keras.objectives.monitor import Monitor
+from dsa_keras.runs.run import Record
 
 
 @dataclass(frozen=True)
 class Goal:
-    """The monitored figure of the dev split, which the objective names.
+    """The monitored figure of the dev split.
 
     Attributes:
-        objective: of the task.
+        monitor: which one it is.
     """
 
-    objective: Objective
+    monitor: Monitor
 
     @property
     def key(self) -> str:
         """What the records of a run call the figure."""
-        return self.objective.dev_figure
+        return self.monitor.key
 
     @property
     def title(self) -> str:
         """What people call it."""
-        return f"dev {self.objective.monitor}"
+        return self.monitor.title
 
     @property
     def direction(self) -> str:
         """KerasTuner's word for what is better."""
-        return "max" if self.objective.higher_is_better else "min"
+        return "max" if self.monitor.higher_is_better else "min"
 
     def merit(self, figure: float) -> float:
         """The figure turned so that more is better, to sort by."""
-        return figure if self.objective.higher_is_better else -figure
+        return figure if self.monitor.higher_is_better else -figure
 
     def best(self, epochs: Sequence[Record]) -> Record:
         """The record of the best of some epochs."""
-        return best_record(epochs, self.objective)
+        return self.monitor.best(epochs)
 
     def best_figure(self, epochs: Sequence[Record]) -> float:
         """The best figure of some epochs."""

@@ -98,7 +98,7 @@ def pareto(results: Results) -> Figure:
     axes.set_xlabel("trainable parameters")
     goal = results.settings.goal
     axes.set_ylabel(f"best {goal.title}")
-    name = goal.objective.monitor.capitalize()
+    name = goal.monitor.name.capitalize()
     axes.set_title(f"{name} against size, {results.settings.task}")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)

@@ -67,7 +67,7 @@ def report_text(results: Results, out: Path, seconds: float, top: int) -> str:
         "## The paper's choices",
         _paper(results),
         "## Pictures",
-        f"![every candidate](parallel.png)\n\n![{goal.objective.monitor} against size](pareto.png)",
+        f"![every candidate](parallel.png)\n\n![{goal.monitor.name} against size](pareto.png)",
         "## The winner",
         f"Trial {results.trained[0].record.trial}. This trains it again:",
         f"```sh\n{winner_command(settings, out / 'best.json')}\n```",
@@ -157,7 +157,7 @@ def _paper(results: Results) -> str:
     for epochs in sorted({results.same_epochs, len(paper.epochs)}):
         rivals = [one for one in results.trained if len(one.epochs) >= epochs]
         own = paper.figure_within(epochs)
-        better = paper.goal.objective.better
+        better = paper.goal.monitor.better
         place = 1 + sum(better(one.figure_within(epochs), own) for one in rivals)
         sentences.append(
             f"Of the {len(rivals)} candidates with at least {epochs} epoch(s), compared within "

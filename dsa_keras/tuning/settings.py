@@ -105,7 +105,7 @@ class Settings:
     @functools.cached_property
     def goal(self) -> Goal:
         """The figure that the search is after."""
-        return Goal(self.base(self.encoders[0]).model.objective)
+        return Goal(self.base(self.encoders[0]).monitor)
 
     def base(self, encoder: str) -> Recipe:
         """The recipe that `train` would take for an encoder, with what is fixed here.

@@ -200,7 +200,7 @@ class SearchTuner(BaseTuner):
     def _is_finished(self, files: TrialFolder, training: TrainingConfig) -> bool:
         """Whether the epoch that just ended was the last one."""
         goal = self.settings.goal
-        schedule = Schedule(training, goal.objective)
+        schedule = Schedule(training, goal.monitor)
         for epoch in files.epochs():
             schedule.finish_epoch(epoch["train_loss"], epoch[goal.key])
         return schedule.finished
