@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dsa_keras.command_line import example, load_tensorflow
-from dsa_keras.commands.streams import check_readable, in_chunks, read_lines, refuse_existing
+from dsa_keras.commands.answers import Merged
+from dsa_keras.commands.streams import refuse_existing
+from dsa_keras.commands.texts import Chunk, add_file_options, texts_of
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import written_aside
+from dsa_keras.inputs import SENTENCE
 from dsa_keras.options import add_run
 from dsa_keras.progress import progress_bar
+from dsa_keras.runs import Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +40,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.set_defaults(run=run)
     add_run(parser)
-    parser.add_argument(
-        "--file", metavar="FILE", required=True, help="sentences, one a line; - standard input"
-    )
+    add_file_options(parser, required=True)
     parser.add_argument(
         "--output", metavar="FILE", type=Path, required=True, help="ends in .npy or .jsonl"
     )
@@ -55,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
             where="--output",
         )
     refuse_existing(args.output, args.force)
-    check_readable(args.file)
+    texts = texts_of(args, Run(args.run_dir).config(), SENTENCE)
+    texts.check()
     load_tensorflow(args.run_dir)
     import dsa_keras
 
@@ -67,8 +70,10 @@ def run(args: argparse.Namespace) -> None:
         _VectorFile.open(file, args.output.suffix, model.dimension) as vectors,
         progress_bar(None, "encoding", unit=" sentences") as bar,
     ):
-        for chunk in in_chunks(read_lines(args.file)):
-            encoded = model.encode(chunk, args.batch_size, normalize_embeddings=args.normalize)
+        for chunk in texts.chunks():
+            encoded = model.encode(
+                chunk.sentences, args.batch_size, normalize_embeddings=args.normalize
+            )
             vectors.write(chunk, encoded)
             count += len(chunk)
             bar.update(len(chunk))
@@ -76,10 +81,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 class _VectorFile:
-    """JSON lines: an object per sentence, with its text and its vector."""
+    """JSON lines: an object per sentence, with its text or its row, and its vector."""
 
     def __init__(self, file: IO[bytes], dimension: int) -> None:
         self.file, self.dimension, self.count = file, dimension, 0
+        self._merged = Merged(SENTENCE)
 
     @staticmethod
     @contextlib.contextmanager
@@ -89,11 +95,11 @@ class _VectorFile:
         yield writer
         writer.finish()
 
-    def write(self, sentences: list[str], vectors: np.ndarray) -> None:
+    def write(self, chunk: Chunk, vectors: np.ndarray) -> None:
         """Appends a chunk."""
-        for sentence, vector in zip(sentences, vectors, strict=True):
-            # The shortest digits that give back the same float32.
-            row = {"text": sentence, "vector": [float(str(number)) for number in vector]}
+        # The shortest digits that give back the same float32.
+        fields = ({"vector": [float(str(number)) for number in vector]} for vector in vectors)
+        for row in self._merged(chunk, fields):
             self.file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def finish(self) -> None:
@@ -110,7 +116,7 @@ class _NpyFile(_VectorFile):
         super().__init__(file, dimension)
         self._write_header()
 
-    def write(self, sentences: list[str], vectors: np.ndarray) -> None:
+    def write(self, chunk: Chunk, vectors: np.ndarray) -> None:
         """Appends a chunk."""
         self.file.write(vectors.astype("<f4", copy=False).tobytes())
         self.count += len(vectors)

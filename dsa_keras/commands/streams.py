@@ -42,16 +42,6 @@ def read_lines(path: str) -> Iterator[str]:
         )
 
 
-def check_readable(path: str | None) -> None:
-    """Tells of a file that cannot be read before a model is loaded, which takes seconds.
-
-    Raises:
-        DataError: as `read_lines`.
-    """
-    if path is not None and path != "-":
-        next(read_lines(path))
-
-
 def in_chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
     """Lists of at most `size` items; takes no more from `items` than it gives."""
     iterator = iter(items)

@@ -1,6 +1,6 @@
 """`file`: a person's own csv, tsv or jsonl, one sentence or two per row, plain, `.gz` or `.zip`.
 
-`table_rows` says how the files are read.
+`dsa_keras.data.table_files` says how the files are read.
 
 What a label is, the objective says (`--target`): a class or a number. Class labels may be of any
 plain type. Their names in sorted order (numbers by value) are the classes, taken from the training
@@ -19,6 +19,7 @@ import numpy as np
 from dsa_keras import recipes
 from dsa_keras.config import Recipe
 from dsa_keras.data.bad_rows import BadRows, check_not_empty
+from dsa_keras.data.table_files import table_file
 from dsa_keras.data.text_files import TextFile
 from dsa_keras.datasets.dataset import Dataset, Split
 from dsa_keras.datasets.entry import Entry
@@ -30,7 +31,7 @@ from dsa_keras.datasets.fractions import (
 )
 from dsa_keras.datasets.loading import register_dataset
 from dsa_keras.datasets.option import DATA_SEED, ON_BAD_ROWS, Option
-from dsa_keras.datasets.table_rows import Columns, TableRow, read_rows, table_file
+from dsa_keras.datasets.table_rows import Columns, TableRow, read_rows
 from dsa_keras.encoders import Encoder
 from dsa_keras.errors import ConfigError, DataError, nearest
 from dsa_keras.inputs import PAIR, SENTENCE, Text

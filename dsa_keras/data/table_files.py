@@ -1,0 +1,220 @@
+"""Tables of text: csv, tsv and jsonl files, plain, `.gz` or in a `.zip`, as records by line.
+
+The format comes from the suffix. A csv or tsv starts with a header. A csv is read strictly, so an
+unbalanced quote is an error, and what separates its columns is found out from its header: a comma,
+a semicolon, a tab or a bar. A tsv has no quoting: a quote is a character like any other. Blank
+lines are ignored.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dsa_keras.data.archives import list_members
+from dsa_keras.data.bad_rows import json_object
+from dsa_keras.data.text_files import TextFile
+from dsa_keras.errors import DataError, nearest
+
+FORMATS = (".csv", ".tsv", ".jsonl")
+"""The suffixes of tables."""
+
+_DELIMITERS = ",;\t|"
+_SAMPLE = 20
+"""Lines that are looked at to find the delimiter."""
+
+Report = Callable[[str, int], None]
+"""Is told of a bad row, the problem and the line: raises, or counts it."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns that a table must have.
+
+    Attributes:
+        columns: their names.
+        options: what a person types to name them, such as `--text-column`.
+        unique: whether the other columns are kept, so that each needs a name of its own.
+    """
+
+    columns: Sequence[str]
+    options: str = "option"
+    unique: bool = False
+
+    def problem(self, present: Sequence[str]) -> str | None:
+        """What is wrong with the columns of a table, or None."""
+        for name in self.columns:
+            if name not in present:
+                return f"no column {name!r}. {nearest(name, present)}"
+        for name in present if self.unique else self.columns:
+            if present.count(name) > 1:
+                return f"more than one column {name!r}"
+        return None
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its suffix, or a zip archive with one in it.
+
+    Raises:
+        DataError: if it is an archive that cannot be read.
+    """
+    names = list_members(path) if path.suffix.lower() == ".zip" else [path.name]
+    return any(_format(name) for name in names)
+
+
+def table_file(path: Path) -> TextFile:
+    """The file to read; for a zip archive, its one member with a known suffix.
+
+    Raises:
+        DataError: if there is none.
+    """
+    if path.suffix.lower() != ".zip":
+        if not _format(path.name):
+            raise DataError(
+                "unknown format",
+                where=path,
+                hint=f"Name a file that ends in {', '.join(FORMATS)}, also with .gz after it",
+            )
+        return TextFile(path)
+    members = [name for name in list_members(path) if _format(name)]
+    if len(members) != 1:
+        raise DataError(
+            f"{len(members)} files of a known format in the archive",
+            where=path,
+            hint=f"It must hold one file that ends in {', '.join(FORMATS)}",
+        )
+    return TextFile(path, members[0])
+
+
+def read_records(
+    source: TextFile, wanted: Wanted, report: Report
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a table by their columns, each with the line where it starts.
+
+    Args:
+        source: the file, as `table_file` gives it.
+        wanted: the columns that it must have.
+        report: is told of bad rows.
+
+    Raises:
+        DataError: if the file cannot be read, or its header cannot be used.
+    """
+    form = _format(source.name)
+    if form == ".jsonl":
+        return _json_records(source, wanted, report)
+    return _table_records(source, wanted, report, is_tsv=form == ".tsv")
+
+
+def delimiter_of(lines: Sequence[str], columns: Sequence[str] = ()) -> str:
+    """What separates the columns of a csv.
+
+    It is what gives the header the most of the columns that are asked for; then the most columns;
+    then the one that the rows agree with. If nothing tells, it is a comma.
+
+    Args:
+        lines: the first lines of the file.
+        columns: names that are expected in the header.
+    """
+
+    def merit(delimiter: str) -> tuple[int, int, int]:
+        header, *rows = itertools.chain(_parsed(lines, delimiter), [[]])
+        names = [name.strip() for name in header]
+        known = sum(name in names for name in columns)
+        return known, len(names), sum(len(row) == len(names) for row in rows)
+
+    # Of equals, `max` takes the first.
+    return max(_DELIMITERS, key=merit)
+
+
+def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The rows of the first lines, as far as they can be read."""
+    try:
+        for fields in csv.reader(lines, delimiter=delimiter, strict=True):
+            if fields:
+                yield fields
+    except csv.Error:
+        return
+
+
+def _format(name: str) -> str | None:
+    name = name.lower().removesuffix(".gz")
+    return next((one for one in FORMATS if name.endswith(one)), None)
+
+
+def _json_records(
+    source: TextFile, wanted: Wanted, report: Report
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        try:
+            record = json_object(line)
+        except ValueError as error:
+            report(str(error), number)
+            continue
+        if problem := wanted.problem(list(record)):
+            report(problem, number)
+            continue
+        yield number, record
+
+
+def _table_records(
+    source: TextFile, wanted: Wanted, report: Report, *, is_tsv: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows under their header; a record may span lines, and is named by its first."""
+    lines: Iterable[str] = (line for _, line in source.lines())
+    delimiter = "\t"
+    if not is_tsv:
+        first = list(itertools.islice(lines, _SAMPLE))
+        delimiter = delimiter_of(first, wanted.columns)
+        lines = itertools.chain(first, lines)
+    reader = csv.reader(
+        lines,
+        delimiter=delimiter,
+        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    header: list[str] | None = None
+    while True:
+        first_line = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            last_line = reader.line_num
+            if header is None or last_line > first_line or "unexpected end" in str(error):
+                # The quote swallowed the header, or rows that nobody can count: never skipped.
+                raise DataError(
+                    f"unbalanced quotes in the row that starts here: {error}",
+                    where=str(source),
+                    line=first_line,
+                    hint='Write a quote inside a quoted field twice ("")',
+                ) from error
+            report(_csv_problem(error), first_line)
+            continue
+        if not fields:
+            continue
+        if header is None:
+            header = [name.strip() for name in fields]
+            if problem := wanted.problem(header):
+                raise DataError(
+                    problem,
+                    where=str(source),
+                    line=first_line,
+                    hint=f"Name the columns by {wanted.options}",
+                )
+        elif len(fields) != len(header):
+            report(f"{len(fields)} columns, not {len(header)}", first_line)
+        else:
+            yield first_line, dict(zip(header, fields, strict=True))
+
+
+def _csv_problem(error: csv.Error) -> str:
+    if "field limit" in str(error):
+        return f"a field of more than {csv.field_size_limit():,} characters"
+    return f"unbalanced quotes or a stray line end: {error}"

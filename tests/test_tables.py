@@ -1,0 +1,229 @@
+"""Commands that read tables: any delimiter, mark or line end; the other columns are kept."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from runs import shared_run
+
+import dsa_keras
+from dsa_keras.data.table_files import delimiter_of
+
+TEXTS = [
+    "the acting is superb",
+    "dull; and long, too",
+    'a "good" film',
+    "one\ttab\r\ntwo lines",
+    "",
+]
+NOTES = ["a", "b, c", "d;e", "", "é"]
+
+
+@pytest.fixture(scope="module")
+def single():
+    return shared_run(encoder="cnn")
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return shared_run(pair=True)
+
+
+def as_csv(delimiter=",", ending="\n", header=("id", "text", "note")):
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter=delimiter, lineterminator=ending)
+    writer.writerow(header)
+    writer.writerows(
+        [n, text, note] for n, (text, note) in enumerate(zip(TEXTS, NOTES, strict=True))
+    )
+    return file.getvalue()
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+# Delimiter ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found(delimiter):
+    lines = as_csv(delimiter).splitlines(keepends=True)
+    assert delimiter_of(lines) == delimiter
+    assert delimiter_of(lines[:1], ["text"]) == delimiter
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns", "delimiter"),
+    [
+        (["text\n", "a; b; c\n"], ["text"], ","),
+        (["text;label, as given\n", "x, y;1\n"], ["text"], ";"),
+        (["text;label, as given\n", "x;1\n"], [], ";"),
+        (['"text, cleaned";label\n', "a, b;1\n"], [], ";"),
+        (['"a', "b\n"], [], ","),
+    ],
+)
+def test_what_decides_the_delimiter(lines, columns, delimiter):
+    assert delimiter_of(lines, columns) == delimiter
+
+
+# Predict ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+def test_a_table_keeps_its_columns_beside_the_answer(run, single, tmp_path, delimiter):
+    file, output = tmp_path / "a.csv", tmp_path / "out.csv"
+    file.write_bytes(b"\xef\xbb\xbf" + as_csv(delimiter, "\r\n").encode())
+    arguments = ("predict", single, "--file", file, "--format", "csv", "--output", output)
+    code, _, error = run(*arguments)
+    assert code == 0, error
+    rows = read_csv(output.read_bytes().decode())
+    expected = dsa_keras.load(single).predict(TEXTS)
+    assert list(rows[0])[:5] == ["id", "text", "note", "label", "probability"]
+    assert [row["text"] for row in rows] == TEXTS
+    assert [row["note"] for row in rows] == NOTES
+    assert [row["label"] for row in rows] == [one.label for one in expected]
+
+
+@pytest.mark.parametrize("packed", ["a.csv.gz", "a.zip", "a.CSV"])
+def test_packed_tables(run, single, tmp_path, packed):
+    content, file = as_csv(";").encode(), tmp_path / packed
+    if packed.endswith(".zip"):
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("folder/a.csv", content)
+    else:
+        file.write_bytes(gzip.compress(content) if packed.endswith(".gz") else content)
+    code, out, error = run("predict", single, "--file", file, "--format", "jsonl")
+    assert code == 0, error
+    assert [json.loads(line)["note"] for line in out.splitlines()] == NOTES
+
+
+def test_a_column_of_the_name_of_the_answer_stays(run, refused, single, tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "dull", "label": 7, "tags": ["x"]}\n{"text": "superb"}\n')
+    code, out, error = run("predict", single, "--file", file, "--format", "jsonl")
+    assert code == 0, error
+    first, second = map(json.loads, out.splitlines())
+    assert (first["label"], first["tags"]) == (7, ["x"])
+    label = dsa_keras.load(single).predict("dull").label
+    assert first["predicted_label"] == label
+    assert "label" not in second
+    assert second["predicted_label"] in ("negative", "positive")
+    _, out, _ = run("predict", single, "--file", file, "--format", "csv")
+    rows = read_csv(out)
+    assert [row["label"] for row in rows] == ["7", ""]
+    assert rows[0]["tags"] == '["x"]'
+    assert rows[0]["predicted_label"] == label
+    file.write_text('{"text": "dull"}\n{"text": "superb", "label": 7}\n')
+    error = refused("predict", single, "--file", file, "--format", "jsonl")
+    assert "a.jsonl, line 2: the key 'label', which the first row has not" in error
+    error = refused("predict", single, "--file", file, "--format", "csv")
+    assert "line 2: the key 'label' is not one of the first row" in error
+
+
+def test_a_table_as_text_has_a_line_a_row(run, single, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes(as_csv().encode())
+    code, out, error = run("predict", single, "--file", file)
+    assert code == 0, error
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert [line[2] for line in lines] == [*TEXTS[:3], "one tab two lines", ""]
+
+
+def test_plain_text_stays_one_sentence_a_line(run, single, tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("text,label\ndull,1\n")
+    _, out, _ = run("predict", single, "--file", file)
+    assert [line.split("\t")[2] for line in out.splitlines()] == ["text,label", "dull,1"]
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(file, "a.txt")
+    assert run("predict", single, "--file", tmp_path / "a.zip")[1] == out
+
+
+def test_pairs_of_a_table(run, refused, pair, tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text("one\ttwo\tid\na man sleeps\ta man is awake\t7\n")
+    error = refused("predict", pair, "--file", file)
+    assert "a.tsv, line 1: no column 'premise'. Known: one, two, id." in error
+    assert error.endswith("Name the columns by --text-column and --pair-column\n")
+    columns = ("--text-column", "one", "--pair-column", "two")
+    code, out, error = run("predict", pair, "--file", file, *columns, "--format", "jsonl")
+    assert code == 0, error
+    row = json.loads(out)
+    assert row["id"] == "7"
+    expected = dsa_keras.load(pair).predict(("a man sleeps", "a man is awake"))
+    assert row["label"] == expected.label
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("a.csv", "txt,n\nx,1\n", (), "line 1: no column 'text'. Did you mean 'txt'?"),
+        ("a.csv", "a,n\nx,1\n", ("--text-column", "b"), "Name the columns by --text-column"),
+        ("a.csv", "text,n\nx,1\ny\n", (), "a.csv, line 3: 1 columns, not 2. Mend the row"),
+        ("a.csv", 'text,n\n"x,1\n', (), "a.csv, line 2: unbalanced quotes"),
+        ("a.csv", "text,n,n\nx,1,2\n", (), "more than one column 'n'"),
+        ("a.csv", "text,n\n", (), "a.csv: there is no row to read"),
+        ("a.jsonl", '{"text": 5}', (), "line 1: a sentence that is not a string: '5'"),
+        ("a.txt", "x", ("--text-column", "x"), "--text-column names a column of a table"),
+        ("a.csv", "text\nx\n", ("--pair-column", "x"), "--pair-column is for models of pairs"),
+    ],
+)
+def test_tables_that_cannot_be_used(refused, single, tmp_path, name, content, options, message):
+    (tmp_path / name).write_text(content)
+    assert message in refused("predict", single, "--file", tmp_path / name, *options)
+
+
+def test_the_columns_of_the_training_are_the_default(run, tmp_path):
+    file = tmp_path / "a.csv"
+    rows = "".join(f"{n};a film {n} {n % 2};{'no' if n % 2 else 'yes'}\n" for n in range(40))
+    file.write_text("n;review;class\n" + rows)
+    trained = (
+        "train",
+        "file",
+        "--file",
+        file,
+        "--text-column",
+        "review",
+        "--label-column",
+        "class",
+    )
+    small = ("--encoder", "cnn", "--epochs", 1, "--embedding-dim", 4, "--cnn-filters", 2)
+    code, _, error = run(*trained, *small, "--run-dir", tmp_path / "run")
+    assert code == 0, error
+    code, out, error = run("predict", tmp_path / "run", "--file", file, "--format", "csv")
+    assert code == 0, error
+    rows = read_csv(out)
+    assert len(rows) == 40
+    assert list(rows[0])[:4] == ["n", "review", "class", "label"]
+
+
+# Encode and similar -------------------------------------------------------------------------------
+
+
+def test_encode_and_similar_read_tables(run, refused, single, tmp_path):
+    file, output = tmp_path / "a.csv", tmp_path / "out.npy"
+    file.write_text(as_csv("|", header=("text_id", "review", "vector")), newline="")
+    assert "Did you mean 'text_id'?" in refused(
+        "encode", single, "--file", file, "--output", output
+    )
+    column = ("--file", file, "--text-column", "review")
+    code, _, error = run("encode", single, *column, "--output", output)
+    assert code == 0, error
+    expected = dsa_keras.load(single).encode(TEXTS)
+    np.testing.assert_allclose(np.load(output), expected, rtol=1e-5, atol=1e-6)
+    lines = tmp_path / "out.jsonl"
+    assert run("encode", single, *column, "--output", lines)[0] == 0
+    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [row["vector"] for row in rows] == NOTES
+    vectors = [row["predicted_vector"] for row in rows]
+    np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-6)
+    code, out, error = run("similar", single, TEXTS[3], *column, "--top", 1)
+    assert code == 0, error
+    assert out == "1.0000\t5\tone tab two lines\n"
