@@ -227,3 +227,61 @@ def test_encode_and_similar_read_tables(run, refused, single, tmp_path):
     code, out, error = run("similar", single, TEXTS[3], *column, "--top", 1)
     assert code == 0, error
     assert out == "1.0000\t5\tone tab two lines\n"
+
+
+# Evaluate -----------------------------------------------------------------------------------------
+
+
+def labelled(single, wrong=0):
+    """Rows that the model is right about, but for the first few."""
+    texts = [*TEXTS[:3], "the story is hardly convincing"]
+    labels = [one.label for one in dsa_keras.load(single).predict(texts)]
+    other = {"negative": "positive", "positive": "negative"}
+    labels = [other[one] if n < wrong else one for n, one in enumerate(labels)]
+    return list(zip(texts, labels, strict=True))
+
+
+def write_rows(file, rows, header):
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        csv.writer(opened, delimiter=";").writerows([header, *rows])
+
+
+def test_evaluate_scores_any_labelled_file(run, refused, single, tmp_path):
+    kept = {path.name: path.read_bytes() for path in single.glob("*.json")}
+    file = tmp_path / "a.csv"
+    write_rows(file, labelled(single, wrong=1), ("text", "label"))
+    code, out, error = run("evaluate", single, "--file", file, "--json", tmp_path / "out.json")
+    assert code == 0, error
+    assert f"{file}\naccuracy 0.7500 on 4 examples" in out
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert (figures["file"], figures["accuracy"]) == (str(file), 0.75)
+    assert figures["class_names"] == ["negative", "positive"]
+    assert {path.name: path.read_bytes() for path in single.glob("*.json")} == kept
+    write_rows(file, [*labelled(single), ("dull", "neutral")], ("review", "class"))
+    columns = ("--text-column", "review", "--label-column", "class")
+    error = refused("evaluate", single, "--file", file, *columns)
+    assert "a.csv, line 6: label 'neutral' is in the file, never in the training split" in error
+    skip = ("--on-bad-rows", "skip")
+    code, out, error = run("evaluate", single, "--file", file, *columns, *skip)
+    assert code == 0, error
+    assert "accuracy 1.0000 on 4 examples" in out
+    assert f"{file}: 1 bad rows left out" in error
+    assert "Did you mean 'class'?" in refused(
+        "evaluate", single, "--file", file, *columns[:3], "klass"
+    )
+
+
+def test_evaluate_pairs_of_a_file(run, refused, pair, tmp_path):
+    label = dsa_keras.load(pair).predict(("a man sleeps", "a man is awake")).label
+    file = tmp_path / "a.tsv"
+    file.write_text(f"premise\thypothesis\tlabel\na man sleeps\ta man is awake\t{label}\n")
+    code, out, error = run("evaluate", pair, "--file", file)
+    assert code == 0, error
+    assert "accuracy 1.0000 on 1 examples" in out
+
+
+def test_options_of_evaluate_that_do_not_go_together(refused, single, tmp_path):
+    error = refused("evaluate", single, "--file", tmp_path / "a.csv", "--split", "dev")
+    assert "both --file and --split are given" in error
+    error = refused("evaluate", single, "--label-column", "x")
+    assert "--label-column says how a table is read. Name one by --file" in error

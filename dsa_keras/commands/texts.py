@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -87,6 +87,11 @@ def add_file_options(parser: argparse.ArgumentParser, *, pairs: bool = False, **
         "- standard input",
         **file,
     )
+    add_column_options(parser, pairs=pairs)
+
+
+def add_column_options(parser: argparse.ArgumentParser, *, pairs: bool) -> None:
+    """Adds `--text-column`, and `--pair-column` to a command that takes pairs."""
     parser.add_argument(
         "--text-column",
         metavar="NAME",
@@ -117,13 +122,12 @@ def texts_of(
         ConfigError: if the options do not go together.
         DataError: if an archive cannot be read.
     """
-    options = {name: getattr(args, name, None) for name in _OPTIONS}
-    given = {name: value for name, value in options.items() if value is not None}
+    given = _given(args)
     if sentences and args.file:
         raise ConfigError("both sentences and --file are given", hint="Give one of them")
     path = args.file or "-"
     if not sentences and path != "-" and is_table(Path(path)):
-        columns = _columns(given, config, inputs)
+        columns = text_columns(args, config, inputs)
         return _TableTexts(Path(path), inputs, columns, keeps=keeps)
     if given:
         raise ConfigError(
@@ -134,8 +138,24 @@ def texts_of(
     return _Arguments(inputs, sentences) if sentences else _Lines(path, inputs, bool(args.file))
 
 
-def _columns(given: Mapping[str, str], config: RunConfig, inputs: Inputs) -> list[str]:
-    """The columns of the sentences: those that are given, or those of the training."""
+def _given(args: argparse.Namespace) -> dict[str, str]:
+    """The columns that were named."""
+    options = {name: getattr(args, name, None) for name in _OPTIONS}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def text_columns(args: argparse.Namespace, config: RunConfig, inputs: Inputs) -> list[str]:
+    """The columns of the sentences: those that are given, or those of the training.
+
+    Args:
+        args: with the options of `add_column_options`.
+        config: of the run.
+        inputs: what a text is.
+
+    Raises:
+        ConfigError: if there is one for a second sentence that the model does not take.
+    """
+    given = _given(args)
     names = dict(zip(_OPTIONS, inputs.signature, strict=False))
     if surplus := given.keys() - names.keys():
         raise ConfigError(

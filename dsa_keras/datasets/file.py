@@ -154,22 +154,54 @@ def _dataset(
             where=str(sources["train"]),
             hint="Check --label-column and --target",
         ) from None
-    splits: dict[str, Split] = {}
-    for split, members in rows.items():
-        texts: list[Text] = []
-        targets: list[int | float] = []
-        for row in members:
-            try:
-                targets.append(objective.encoded(row.target))
-            except ValueError as error:
-                problem = f"{error} is in the {split} split, never in the training split"
-                bad[split].report(problem, sources[split], row.line)
-                continue
-            texts.append(row.text)
-        check_not_empty(len(texts), sources[split], bad[split])
-        splits[split] = Split(texts, np.array(targets, objective.dtype))
+    splits = {
+        split: _split(members, objective, sources[split], bad[split], f"is in the {split} split")
+        for split, members in rows.items()
+    }
     skipped = {split: bad[split].count for split in splits}
     return Dataset("file", splits, objective, skipped)
+
+
+def load_labelled(
+    path: str | os.PathLike[str],
+    columns: Columns,
+    objective: Objective,
+    on_bad_rows: str = "error",
+) -> tuple[Split, int]:
+    """Loads a file to score a model by, which has been trained already.
+
+    Args:
+        path: the file.
+        columns: what to read; a split column is of no meaning here.
+        objective: that of the model. A label that it does not know makes a bad row.
+        on_bad_rows: "error" stops at the first bad row, "skip" counts them.
+
+    Returns:
+        The examples, and how many bad rows were left out.
+
+    Raises:
+        DataError: if the file cannot be read, or has no usable row.
+    """
+    source, bad = table_file(Path(path).expanduser()), BadRows(on_bad_rows)
+    rows = read_rows(source, columns, type(objective), bad)
+    return _split(rows, objective, source, bad, "is in the file"), bad.count
+
+
+def _split(
+    rows: Sequence[TableRow], objective: Objective, source: TextFile, bad: BadRows, there: str
+) -> Split:
+    """The examples of rows; `there` says where a label is that the objective does not know."""
+    texts: list[Text] = []
+    targets: list[int | float] = []
+    for row in rows:
+        try:
+            targets.append(objective.encoded(row.target))
+        except ValueError as error:
+            bad.report(f"{error} {there}, never in the training split", source, row.line)
+            continue
+        texts.append(row.text)
+    check_not_empty(len(texts), source, bad)
+    return Split(texts, np.array(targets, objective.dtype))
 
 
 def _recipe(encoder: Encoder, options: Mapping[str, Any]) -> Recipe:
