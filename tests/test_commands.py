@@ -234,7 +234,7 @@ def test_encode_npy_and_jsonl(run, refused, single, sentences, tmp_path):
     assert [row["text"] for row in rows] == SENTENCES
     norms = np.linalg.norm([row["vector"] for row in rows], axis=1)
     np.testing.assert_allclose(norms, [1, 1, 0, 1, 1], atol=1e-6)
-    assert "must end in .npy or .jsonl" in refused(
+    assert "must end in .npy, .jsonl or .parquet" in refused(
         "encode", single, "--file", sentences, "--output", tmp_path / "vectors.pkl"
     )
 

@@ -1,26 +1,23 @@
-"""How answers are written: as text, as JSON lines or as a csv, beside the columns of a table."""
+"""How answers are written: text, JSON lines, csv or Parquet, beside the columns of a table."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from dsa_keras.commands.streams import text_output
 from dsa_keras.commands.texts import Chunk
-from dsa_keras.errors import DataError
+from dsa_keras.data.parquet_files import Batches, ParquetOutput, require_pyarrow
+from dsa_keras.errors import ConfigError, DataError
+from dsa_keras.files import written_aside
 
 if TYPE_CHECKING:
     from dsa_keras.inputs import Inputs
     from dsa_keras.objectives import Answer, Objective
-
-
-def records_of(chunk: Chunk, inputs: Inputs) -> list[dict[str, Any]]:
-    """What goes with the texts: the rows of their table, or the sentences by their names."""
-    if chunk.records is not None:
-        return chunk.records
-    sentences = (inputs.sentences(text) for text in chunk.texts)
-    return [dict(zip(inputs.signature, one, strict=True)) for one in sentences]
 
 
 def one_line(text: str) -> str:
@@ -63,7 +60,7 @@ class Merged:
         Raises:
             DataError: if a record has one of the new names.
         """
-        records = records_of(chunk, self.inputs)
+        records = chunk.records(self.inputs)
         for record, line, new in zip(records, chunk.lines, fields, strict=True):
             if self._names is None:
                 self._names = free_names(new, record)
@@ -88,9 +85,10 @@ class TextWriter:
         """Writes a chunk."""
         for text, answer in zip(chunk.texts, answers, strict=True):
             sentences = self.inputs.sentences(text)
-            if chunk.records is not None:
+            if chunk.from_table:
                 sentences = tuple(map(one_line, sentences))
             self.file.write("\t".join([*answer.cells(), *sentences]) + "\n")
+        self.file.flush()
 
 
 class JsonWriter(TextWriter):
@@ -103,7 +101,8 @@ class JsonWriter(TextWriter):
     def write(self, chunk: Chunk, answers: Sequence[Answer]) -> None:
         """Writes a chunk."""
         for record in self._merged(chunk, [answer.fields() for answer in answers]):
-            self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            self.file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+        self.file.flush()
 
 
 class CsvWriter(TextWriter):
@@ -113,7 +112,7 @@ class CsvWriter(TextWriter):
 
     def write(self, chunk: Chunk, answers: Sequence[Answer]) -> None:
         """Writes a chunk."""
-        records = records_of(chunk, self.inputs)
+        records = chunk.records(self.inputs)
         writer = csv.writer(self.file, lineterminator="\n")
         if self.header is None:
             self.header = list(records[0])
@@ -128,14 +127,101 @@ class CsvWriter(TextWriter):
                     hint="Choose --format jsonl",
                 )
             writer.writerow([*(_cell(record.get(name)) for name in self.header), *answer.row()])
+        self.file.flush()
 
 
 def _cell(value: Any) -> Any:
     """A value as a csv holds it."""
-    return (
-        value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    )
+    is_json = isinstance(value, bool | int | float | list | dict)
+    return json.dumps(value, ensure_ascii=False, default=str) if is_json else value
 
 
-WRITERS = {"text": TextWriter, "jsonl": JsonWriter, "csv": CsvWriter}
-"""By the name of the format."""
+class ParquetRows:
+    """Chunks with new columns beside their own, as a Parquet file.
+
+    Args:
+        file: where to write.
+        inputs: what names the sentences that come from no table.
+    """
+
+    def __init__(self, file: IO[bytes], inputs: Inputs) -> None:
+        self.output, self.inputs = ParquetOutput(file), inputs
+        self._batches = Batches()
+        self._names: dict[str, str] | None = None
+
+    def write(self, chunk: Chunk, new: Mapping[str, Any]) -> None:
+        """Writes a chunk with Arrow arrays by name.
+
+        Raises:
+            DataError: if its rows do not fit into the columns of the first.
+        """
+        batch = chunk.batch
+        if batch is None:
+            try:
+                batch = self._batches(chunk.records(self.inputs))
+            except ValueError as error:
+                raise DataError(
+                    str(error), where=chunk.where, hint="Choose an output that ends in .jsonl"
+                ) from None
+        if self._names is None:
+            self._names = free_names(new, batch.schema.names)
+        self.output.write(batch, {self._names[name]: column for name, column in new.items()})
+
+
+class _ParquetWriter:
+    """Answers in columns of Parquet."""
+
+    def __init__(self, file: IO[bytes], inputs: Inputs, objective: Objective) -> None:
+        self.rows, self.objective = ParquetRows(file, inputs), objective
+
+    def write(self, chunk: Chunk, answers: Sequence[Answer]) -> None:
+        """Writes a chunk."""
+        import pyarrow
+
+        columns = zip(*(answer.row() for answer in answers), strict=True)
+        named = zip(self.objective.columns(), columns, strict=True)
+        self.rows.write(chunk, {name: pyarrow.array(values) for name, values in named})
+
+
+_TEXT: dict[str, type[TextWriter]] = {"text": TextWriter, "jsonl": JsonWriter, "csv": CsvWriter}
+
+FORMATS = (*_TEXT, "parquet")
+"""How answers can be written."""
+
+
+def chosen_format(given: str | None, output: Path | None) -> str:
+    """The format that is asked for, or that the name of the output tells.
+
+    Raises:
+        ConfigError: if they do not agree, or Parquet has no file to go to.
+    """
+    told = "" if output is None else output.suffix.lower().removeprefix(".")
+    chosen = given or (told if told in FORMATS else "text")
+    if (chosen == "parquet") != (told == "parquet"):
+        raise ConfigError(
+            f"--format {chosen} and "
+            + ("no --output" if output is None else f"an --output that ends in {output.suffix!r}"),
+            hint="Parquet goes to a file: give an --output that ends in .parquet"
+            if chosen == "parquet"
+            else "Leave --format out, or name another file",
+        )
+    if chosen == "parquet":
+        require_pyarrow()
+    return chosen
+
+
+@contextlib.contextmanager
+def answers_output(
+    form: str, output: Path | None, inputs: Inputs, objective: Objective
+) -> Iterator[TextWriter | _ParquetWriter]:
+    """What writes answers, to standard output or to a file that appears when it is complete."""
+    if form != "parquet" or output is None:
+        with text_output(output) as text:
+            yield _TEXT[form](text, inputs, objective)
+        return
+    with written_aside(output) as aside, aside.open("wb") as file:
+        writer = _ParquetWriter(file, inputs, objective)
+        try:
+            yield writer
+        finally:
+            writer.rows.output.close()

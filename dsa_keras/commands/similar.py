@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
             vectors = model.encode(chunk.sentences, args.batch_size, normalize_embeddings=True)
             rows = zip(chunk.sentences, chunk.lines, vectors @ query, strict=True)
             for sentence, line, cosine in rows:
-                if chunk.records is not None:
+                if chunk.from_table:
                     sentence = one_line(sentence)
                 if sentence.strip():
                     _keep(best, _Match(float(cosine), -line, sentence), args.top)

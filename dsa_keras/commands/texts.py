@@ -9,14 +9,22 @@ from __future__ import annotations
 import abc
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from dsa_keras.commands.streams import CHUNK, in_chunks, read_lines, source_name
 from dsa_keras.data.bad_rows import encoding_problem
-from dsa_keras.data.table_files import FORMATS, Wanted, is_table, read_records, table_file
+from dsa_keras.data.parquet_files import is_parquet, read_batches
+from dsa_keras.data.table_files import (
+    FORMATS,
+    Wanted,
+    check_parquet,
+    is_table,
+    read_records,
+    table_file,
+)
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.inputs import Inputs, Text
 from dsa_keras.runs import RunConfig
@@ -32,13 +40,29 @@ class Chunk:
         texts: what the model takes.
         lines: where each of them stands in its file.
         where: what the file is called.
-        records: the rows of the table that they come from; None if they come from no table.
+        rows: those of the table that they come from; None if they come from no table.
+        batch: the same as an Arrow record batch, if it is a Parquet file.
     """
 
     texts: list[Text]
     lines: list[int]
     where: str
-    records: list[dict[str, Any]] | None = None
+    rows: list[dict[str, Any]] | None = None
+    batch: Any = None
+
+    @property
+    def from_table(self) -> bool:
+        """Whether the texts come from a table."""
+        return self.rows is not None or self.batch is not None
+
+    def records(self, inputs: Inputs) -> list[dict[str, Any]]:
+        """What goes with the texts: the rows of their table, or the sentences by their names."""
+        if self.batch is not None:
+            return list(self.batch.to_pylist())
+        if self.rows is not None:
+            return self.rows
+        sentences = (inputs.sentences(text) for text in self.texts)
+        return [dict(zip(inputs.signature, one, strict=True)) for one in sentences]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -83,7 +107,7 @@ def add_file_options(parser: argparse.ArgumentParser, *, pairs: bool = False, **
     parser.add_argument(
         "--file",
         metavar="FILE",
-        help=f"a table ({', '.join(FORMATS)}, also .gz or .zip), or sentences, one a line; "
+        help=f"a table ({', '.join(FORMATS)}; as text also .gz or .zip), or sentences, one a line; "
         "- standard input",
         **file,
     )
@@ -128,7 +152,8 @@ def texts_of(
     path = args.file or "-"
     if not sentences and path != "-" and is_table(Path(path)):
         columns = text_columns(args, config, inputs)
-        return _TableTexts(Path(path), inputs, columns, keeps=keeps)
+        kind = _ParquetTexts if is_parquet(Path(path)) else _TableTexts
+        return kind(Path(path), inputs, columns, keeps=keeps)
     if given:
         raise ConfigError(
             f"{_OPTIONS[next(iter(given))]} names a column of a table",
@@ -228,16 +253,38 @@ class _TableTexts(Texts):
     def _rows(self) -> Iterator[tuple[Text, int, dict[str, Any]]]:
         line = 0
         for line, record in read_records(self.source, self.wanted, self._refuse):
-            sentences = [record[name] for name in self.columns]
-            for sentence in sentences:
-                if not isinstance(sentence, str):
-                    self._refuse(f"a sentence that is not a string: {str(sentence)[:40]!r}", line)
+            text = self._text(record, line)
             for value in record.values():
                 if isinstance(value, str) and (problem := encoding_problem(value)):
                     self._refuse(problem, line)
-            yield self.inputs.text(sentences), line, record
+            yield text, line, record
         if line == 0:
             raise DataError("there is no row to read", where=str(self.source))
 
+    def _text(self, record: Mapping[str, Any], line: int) -> Text:
+        sentences = [record[name] for name in self.columns]
+        for sentence in sentences:
+            if not isinstance(sentence, str):
+                self._refuse(f"a sentence that is not a string: {str(sentence)[:40]!r}", line)
+        return self.inputs.text(sentences)
+
     def _refuse(self, problem: str, line: int) -> NoReturn:
         raise DataError(problem, where=str(self.source), line=line, hint="Mend the row")
+
+
+class _ParquetTexts(_TableTexts):
+    """A text a row of a Parquet file, whose other columns keep their types."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Some thousand rows at a time, those of one row group in memory."""
+        path, done = self.source.path, 0
+        check_parquet(path, self.wanted)
+        read = None if self.wanted.unique else self.columns
+        for batch in read_batches(path, CHUNK, read):
+            if not len(batch):
+                continue
+            lines = list(range(done + 1, done + len(batch) + 1))
+            records = batch.select(self.columns).to_pylist()
+            texts = [self._text(one, line) for one, line in zip(records, lines, strict=True)]
+            yield Chunk(texts, lines, str(self.source), batch=batch)
+            done = lines[-1]

@@ -1,4 +1,4 @@
-"""Tables of text: csv, tsv and jsonl files, plain, `.gz` or in a `.zip`, as records by line.
+"""Tables of text as records by line: csv, tsv and jsonl, plain, `.gz` or in a `.zip`; and Parquet.
 
 The format comes from the suffix. A csv or tsv starts with a header. A csv is read strictly, so an
 unbalanced quote is an error, and what separates its columns is found out from its header: a comma,
@@ -15,17 +15,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dsa_keras.data import parquet_files
 from dsa_keras.data.archives import list_members
 from dsa_keras.data.bad_rows import json_object
 from dsa_keras.data.text_files import TextFile
 from dsa_keras.errors import DataError, nearest
 
-FORMATS = (".csv", ".tsv", ".jsonl")
-"""The suffixes of tables."""
+TEXT_FORMATS = (".csv", ".tsv", ".jsonl")
+"""The suffixes of tables that are text, which may be packed."""
+
+FORMATS = (*TEXT_FORMATS, parquet_files.SUFFIX)
+"""The suffixes of all tables."""
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 20
 """Lines that are looked at to find the delimiter."""
+
+_BATCH = 4096
+"""Rows of a Parquet file that are held in memory at a time."""
 
 Report = Callable[[str, int], None]
 """Is told of a bad row, the problem and the line: raises, or counts it."""
@@ -63,7 +70,7 @@ def is_table(path: Path) -> bool:
         DataError: if it is an archive that cannot be read.
     """
     names = list_members(path) if path.suffix.lower() == ".zip" else [path.name]
-    return any(_format(name) for name in names)
+    return parquet_files.is_parquet(path) or any(_format(name) for name in names)
 
 
 def table_file(path: Path) -> TextFile:
@@ -73,11 +80,11 @@ def table_file(path: Path) -> TextFile:
         DataError: if there is none.
     """
     if path.suffix.lower() != ".zip":
-        if not _format(path.name):
+        if not _format(path.name) and not parquet_files.is_parquet(path):
             raise DataError(
                 "unknown format",
                 where=path,
-                hint=f"Name a file that ends in {', '.join(FORMATS)}, also with .gz after it",
+                hint=f"Name a file that ends in {', '.join(FORMATS)}; .gz may follow if it is text",
             )
         return TextFile(path)
     members = [name for name in list_members(path) if _format(name)]
@@ -85,7 +92,7 @@ def table_file(path: Path) -> TextFile:
         raise DataError(
             f"{len(members)} files of a known format in the archive",
             where=path,
-            hint=f"It must hold one file that ends in {', '.join(FORMATS)}",
+            hint=f"It must hold one file that ends in {', '.join(TEXT_FORMATS)}",
         )
     return TextFile(path, members[0])
 
@@ -103,6 +110,8 @@ def read_records(
     Raises:
         DataError: if the file cannot be read, or its header cannot be used.
     """
+    if parquet_files.is_parquet(source.path):
+        return _parquet_records(source.path, wanted)
     form = _format(source.name)
     if form == ".jsonl":
         return _json_records(source, wanted, report)
@@ -142,7 +151,22 @@ def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 def _format(name: str) -> str | None:
     name = name.lower().removesuffix(".gz")
-    return next((one for one in FORMATS if name.endswith(one)), None)
+    return next((one for one in TEXT_FORMATS if name.endswith(one)), None)
+
+
+def check_parquet(path: Path, wanted: Wanted) -> None:
+    """Raises DataError if a Parquet file has not the columns that it must have."""
+    if problem := wanted.problem(parquet_files.parquet_columns(path)):
+        raise DataError(problem, where=path, hint=f"Name the columns by {wanted.options}")
+
+
+def _parquet_records(path: Path, wanted: Wanted) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a Parquet file; the number of the row stands for the line."""
+    check_parquet(path, wanted)
+    done = 0
+    for batch in parquet_files.read_batches(path, _BATCH, wanted.columns):
+        yield from enumerate(batch.to_pylist(), start=done + 1)
+        done += len(batch)
 
 
 def _json_records(
