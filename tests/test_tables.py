@@ -285,3 +285,78 @@ def test_options_of_evaluate_that_do_not_go_together(refused, single, tmp_path):
     assert "both --file and --split are given" in error
     error = refused("evaluate", single, "--label-column", "x")
     assert "--label-column says how a table is read. Name one by --file" in error
+
+
+# Encoding -----------------------------------------------------------------------------------------
+
+ACCENTS = ["caf\u00e9 cr\u00e8me", "na\u00efve"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "UTF-8-SIG"])
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl", "a.csv.gz"])
+def test_another_encoding(run, single, tmp_path, encoding, name):
+    rows = {
+        "csv": ["text", *ACCENTS],
+        "txt": ACCENTS,
+        "jsonl": [json.dumps({"text": text}, ensure_ascii=False) for text in ACCENTS],
+    }[name.split(".")[1]]
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    content = (mark + "\r\n".join(rows)).encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    file = ("--file", tmp_path / name, "--encoding", encoding)
+    code, out, error = run("predict", single, *file, "--format", "jsonl")
+    assert code == 0, error
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ACCENTS
+
+
+def test_standard_input_of_another_encoding(run, refused, single, monkeypatch):
+    def standard_input(content):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    standard_input("\n".join(ACCENTS).encode("cp1252"))
+    code, out, error = run("predict", single, "--encoding", "cp1252")
+    assert code == 0, error
+    assert [line.split("\t")[2] for line in out.splitlines()] == ACCENTS
+    standard_input("\n".join(ACCENTS).encode("cp1252"))
+    assert "standard input, line 1: the line is not UTF-8. Save it" in refused("predict", single)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.jsonl"])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_the_error_of_another_encoding_names_the_option(refused, single, tmp_path, name, encoding):
+    first = "" if name in ("a.txt", "a.jsonl") else "text\n"
+    text = json.dumps({"text": ACCENTS[0]}, ensure_ascii=False) if "json" in name else ACCENTS[0]
+    (tmp_path / name).write_bytes(f"{first}{text}\n".encode(encoding))
+    error = refused("predict", single, "--file", tmp_path / name)
+    assert f"{name}, line " in error
+    assert "not UTF-8" in error
+    assert "by --encoding" in error
+
+
+def test_encodings_that_cannot_be(refused, single, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"text\n\x81\n")
+    arguments = ("predict", single, "--file", file, "--encoding")
+    assert "--encoding: unknown encoding 'latin-99'" in refused(*arguments, "latin-99")
+    assert "--encoding: unknown encoding 'base64'" in refused(*arguments, "base64")
+    assert "a.csv: the text is not cp1252" in refused(*arguments, "cp1252")
+    assert "Name another by --encoding" in refused(*arguments, "ascii")
+
+
+def test_training_and_scoring_in_another_encoding(run, refused, tmp_path):
+    file = tmp_path / "a.csv"
+    labels = ["\u00e0", "b"]
+    rows = "".join(f"un caf\u00e9 {n};{labels[n % 2]}\n" for n in range(40))
+    file.write_bytes(f"text;label\n{rows}".encode("latin-1"))
+    small = ("--encoder", "cnn", "--epochs", 1, "--embedding-dim", 4, "--cnn-filters", 2)
+    trained = ("train", "file", "--file", file, *small, "--run-dir", tmp_path / "run")
+    assert "bytes that are not UTF-8: name its encoding by --encoding" in refused(*trained)
+    code, _, error = run(*trained, "--encoding", "latin-1")
+    assert code == 0, error
+    vocabulary = (tmp_path / "run" / "vocabulary.txt").read_text(encoding="utf-8")
+    assert "caf\u00e9" in vocabulary.splitlines()
+    scored = ("evaluate", tmp_path / "run", "--file", file, "--encoding", "latin-1")
+    code, out, error = run(*scored)
+    assert code == 0, error
+    assert "on 40 examples" in out
+    assert run("evaluate", tmp_path / "run")[0] == 0

@@ -113,7 +113,7 @@ def _labelled(args: argparse.Namespace, config: RunConfig) -> Split:
     label = args.label_column or of_training.get("label_column", "label")
     columns = Columns(str(text), pair, label)
     part, skipped = load_labelled(
-        args.file, columns, config.model.objective, args.on_bad_rows or "error"
+        args.file, columns, config.model.objective, args.on_bad_rows or "error", args.encoding
     )
     if skipped:
         print(f"{args.file}: {skipped:,} bad rows left out", file=sys.stderr)

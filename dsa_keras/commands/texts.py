@@ -24,7 +24,10 @@ from dsa_keras.data.table_files import (
     is_table,
     read_records,
     table_file,
+    told_encoding,
 )
+from dsa_keras.data.text_files import UTF_8, TextFile, checked_encoding
+from dsa_keras.datasets.option import ENCODING
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.inputs import Inputs, Text
 from dsa_keras.runs import RunConfig
@@ -115,7 +118,7 @@ def add_file_options(parser: argparse.ArgumentParser, *, pairs: bool = False, **
 
 
 def add_column_options(parser: argparse.ArgumentParser, *, pairs: bool) -> None:
-    """Adds `--text-column`, and `--pair-column` to a command that takes pairs."""
+    """Adds `--text-column`, `--pair-column` to a command that takes pairs, and `--encoding`."""
     parser.add_argument(
         "--text-column",
         metavar="NAME",
@@ -123,6 +126,7 @@ def add_column_options(parser: argparse.ArgumentParser, *, pairs: bool) -> None:
     )
     if pairs:
         parser.add_argument("--pair-column", metavar="NAME", help="the second sentence, for pairs")
+    parser.add_argument(ENCODING.flag, default=UTF_8, **ENCODING.argument())
 
 
 def texts_of(
@@ -153,14 +157,16 @@ def texts_of(
     if not sentences and path != "-" and is_table(Path(path)):
         columns = text_columns(args, config, inputs)
         kind = _ParquetTexts if is_parquet(Path(path)) else _TableTexts
-        return kind(Path(path), inputs, columns, keeps=keeps)
+        return kind(table_file(Path(path), args.encoding), inputs, columns, keeps=keeps)
     if given:
         raise ConfigError(
             f"{_OPTIONS[next(iter(given))]} names a column of a table",
             where=source_name(path) if not sentences else None,
             hint=f"Give a --file that ends in {', '.join(FORMATS)}, or leave the option out",
         )
-    return _Arguments(inputs, sentences) if sentences else _Lines(path, inputs, bool(args.file))
+    if sentences:
+        return _Arguments(inputs, sentences)
+    return _Lines(path, inputs, checked_encoding(args.encoding), named=bool(args.file))
 
 
 def _given(args: argparse.Namespace) -> dict[str, str]:
@@ -212,14 +218,14 @@ class _Arguments(Texts):
 class _Lines(Texts):
     """A text a line."""
 
-    def __init__(self, path: str, inputs: Inputs, named: bool) -> None:
-        self.path, self.inputs = path, inputs
+    def __init__(self, path: str, inputs: Inputs, encoding: str, *, named: bool) -> None:
+        self.path, self.inputs, self.encoding = path, inputs, encoding
         self.typed = not named and sys.stdin.isatty()
 
     def check(self) -> None:
         """Reads a line, unless that would take it from standard input."""
         if self.path != "-":
-            next(read_lines(self.path))
+            next(read_lines(self.path, self.encoding))
 
     def chunks(self) -> Iterator[Chunk]:
         """As many lines at a time as are there, but each at once if they are typed."""
@@ -228,15 +234,17 @@ class _Lines(Texts):
             yield Chunk(list(texts), list(lines), source_name(self.path))
 
     def _texts(self) -> Iterator[tuple[Text, int]]:
-        for number, line in enumerate(read_lines(self.path), start=1):
+        for number, line in enumerate(read_lines(self.path, self.encoding), start=1):
             yield self.inputs.from_line(line, number, source_name(self.path)), number
 
 
 class _TableTexts(Texts):
     """A text a row, with its other columns."""
 
-    def __init__(self, path: Path, inputs: Inputs, columns: list[str], *, keeps: bool) -> None:
-        self.source, self.inputs, self.columns = table_file(path), inputs, columns
+    def __init__(
+        self, source: TextFile, inputs: Inputs, columns: list[str], *, keeps: bool
+    ) -> None:
+        self.source, self.inputs, self.columns = source, inputs, columns
         options = " and ".join(list(_OPTIONS.values())[: len(columns)])
         self.wanted = Wanted(columns, options, unique=keeps)
 
@@ -256,7 +264,7 @@ class _TableTexts(Texts):
             text = self._text(record, line)
             for value in record.values():
                 if isinstance(value, str) and (problem := encoding_problem(value)):
-                    self._refuse(problem, line)
+                    self._refuse(told_encoding(problem), line)
             yield text, line, record
         if line == 0:
             raise DataError("there is no row to read", where=str(self.source))

@@ -17,8 +17,8 @@ from typing import Any
 
 from dsa_keras.data import parquet_files
 from dsa_keras.data.archives import list_members
-from dsa_keras.data.bad_rows import json_object
-from dsa_keras.data.text_files import TextFile
+from dsa_keras.data.bad_rows import NOT_UTF_8, json_object
+from dsa_keras.data.text_files import UTF_8, TextFile, checked_encoding
 from dsa_keras.errors import DataError, nearest
 
 TEXT_FORMATS = (".csv", ".tsv", ".jsonl")
@@ -73,12 +73,18 @@ def is_table(path: Path) -> bool:
     return parquet_files.is_parquet(path) or any(_format(name) for name in names)
 
 
-def table_file(path: Path) -> TextFile:
+def table_file(path: Path, encoding: str = UTF_8) -> TextFile:
     """The file to read; for a zip archive, its one member with a known suffix.
 
+    Args:
+        path: the file.
+        encoding: of a table that is text.
+
     Raises:
-        DataError: if there is none.
+        ConfigError: if there is no such encoding.
+        DataError: if there is no such file.
     """
+    encoding = checked_encoding(encoding)
     if path.suffix.lower() != ".zip":
         if not _format(path.name) and not parquet_files.is_parquet(path):
             raise DataError(
@@ -86,7 +92,7 @@ def table_file(path: Path) -> TextFile:
                 where=path,
                 hint=f"Name a file that ends in {', '.join(FORMATS)}; .gz may follow if it is text",
             )
-        return TextFile(path)
+        return TextFile(path, encoding=encoding)
     members = [name for name in list_members(path) if _format(name)]
     if len(members) != 1:
         raise DataError(
@@ -94,7 +100,7 @@ def table_file(path: Path) -> TextFile:
             where=path,
             hint=f"It must hold one file that ends in {', '.join(TEXT_FORMATS)}",
         )
-    return TextFile(path, members[0])
+    return TextFile(path, members[0], encoding)
 
 
 def read_records(
@@ -116,6 +122,11 @@ def read_records(
     if form == ".jsonl":
         return _json_records(source, wanted, report)
     return _table_records(source, wanted, report, is_tsv=form == ".tsv")
+
+
+def told_encoding(problem: str) -> str:
+    """A problem of a row, with the option that helps if the file is of another encoding."""
+    return f"{problem}: name its encoding by --encoding" if problem == NOT_UTF_8 else problem
 
 
 def delimiter_of(lines: Sequence[str], columns: Sequence[str] = ()) -> str:
@@ -178,7 +189,7 @@ def _json_records(
         try:
             record = json_object(line)
         except ValueError as error:
-            report(str(error), number)
+            report(told_encoding(str(error)), number)
             continue
         if problem := wanted.problem(list(record)):
             report(problem, number)

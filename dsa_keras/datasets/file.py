@@ -20,7 +20,7 @@ from dsa_keras import recipes
 from dsa_keras.config import Recipe
 from dsa_keras.data.bad_rows import BadRows, check_not_empty
 from dsa_keras.data.table_files import table_file
-from dsa_keras.data.text_files import TextFile
+from dsa_keras.data.text_files import UTF_8, TextFile
 from dsa_keras.datasets.dataset import Dataset, Split
 from dsa_keras.datasets.entry import Entry
 from dsa_keras.datasets.fractions import (
@@ -30,7 +30,7 @@ from dsa_keras.datasets.fractions import (
     stratified,
 )
 from dsa_keras.datasets.loading import register_dataset
-from dsa_keras.datasets.option import DATA_SEED, ON_BAD_ROWS, Option
+from dsa_keras.datasets.option import DATA_SEED, ENCODING, ON_BAD_ROWS, Option
 from dsa_keras.datasets.table_rows import Columns, TableRow, read_rows
 from dsa_keras.encoders import Encoder
 from dsa_keras.errors import ConfigError, DataError, nearest
@@ -71,6 +71,7 @@ def load_file(
     target: str = DEFAULT_TARGET,
     seed: int = 0,
     on_bad_rows: str = "error",
+    encoding: str = UTF_8,
 ) -> Dataset:
     """Loads one file, split by a column or by fractions, or one file per split.
 
@@ -89,6 +90,7 @@ def load_file(
         seed: of that draw; the same file, fractions and seed give the same splits.
         on_bad_rows: "error" stops at the first bad row, "skip" counts them; those of a file for
             all splits are counted under "train".
+        encoding: of files of text, such as cp1252.
     """
     columns = Columns(text_column, pair_column, label_column, split_column)
     kind = objective_for(target)
@@ -120,13 +122,14 @@ def load_file(
     bad = {split: BadRows(on_bad_rows) for split in SPLITS}
     if path is None:
         sources = {
-            split: table_file(folder / Path(file).expanduser()) for split, file in given.items()
+            split: table_file(folder / Path(file).expanduser(), encoding)
+            for split, file in given.items()
         }
         rows = {
             split: read_rows(source, columns, kind, bad[split]) for split, source in sources.items()
         }
     else:
-        source = table_file(folder / Path(path).expanduser())
+        source = table_file(folder / Path(path).expanduser(), encoding)
         sources = dict.fromkeys(SPLITS, source)
         everything = read_rows(source, columns, kind, bad["train"])
         if split_column is None:
@@ -167,6 +170,7 @@ def load_labelled(
     columns: Columns,
     objective: Objective,
     on_bad_rows: str = "error",
+    encoding: str = UTF_8,
 ) -> tuple[Split, int]:
     """Loads a file to score a model by, which has been trained already.
 
@@ -175,6 +179,7 @@ def load_labelled(
         columns: what to read; a split column is of no meaning here.
         objective: that of the model. A label that it does not know makes a bad row.
         on_bad_rows: "error" stops at the first bad row, "skip" counts them.
+        encoding: of a file of text.
 
     Returns:
         The examples, and how many bad rows were left out.
@@ -182,7 +187,7 @@ def load_labelled(
     Raises:
         DataError: if the file cannot be read, or has no usable row.
     """
-    source, bad = table_file(Path(path).expanduser()), BadRows(on_bad_rows)
+    source, bad = table_file(Path(path).expanduser(), encoding), BadRows(on_bad_rows)
     rows = read_rows(source, columns, type(objective), bad)
     return _split(rows, objective, source, bad, "is in the file"), bad.count
 
@@ -248,6 +253,7 @@ register_dataset(
                 metavar=("TRAIN", "DEV", "TEST"),
                 count=3,
             ),
+            ENCODING,
             DATA_SEED,
             ON_BAD_ROWS,
         ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsa_keras.data.bad_rows import BadRows, text_problem
-from dsa_keras.data.table_files import Wanted, read_records
+from dsa_keras.data.table_files import Wanted, read_records, told_encoding
 from dsa_keras.data.text_files import TextFile
 from dsa_keras.datasets.fractions import SPLITS
 from dsa_keras.inputs import Text
@@ -102,7 +102,7 @@ def _checked_row(
         if not isinstance(text, str):
             return f"a sentence that is not a string: {str(text)[:40]!r}"
         if problem := text_problem(text):
-            return problem
+            return told_encoding(problem)
     try:
         target = kind.parsed(record[columns.label])
     except ValueError as error:
