@@ -217,11 +217,11 @@ def test_predict_pairs(run, refused, pair, tmp_path):
     row = json.loads(out)
     assert (row["premise"], row["hypothesis"]) == ("a man sleeps", "a man is awake")
     assert "3 sentences, but this model takes pairs" in refused("predict", pair, "a", "b", "c")
-    file = tmp_path / "pairs.tsv"
+    file = tmp_path / "pairs.txt"
     file.write_text("a man sleeps\ta man is awake\nno tab here\n")
     output = tmp_path / "out.txt"
     error = refused("predict", pair, "--file", file, "--output", output)
-    assert "pairs.tsv, line 2: 1 sentence where this model takes two" in error
+    assert "pairs.txt, line 2: 1 sentence where this model takes two" in error
     assert not output.exists()  # half a file is no file
     file.write_text("a man sleeps\ta man is awake\n")
     code, out, _ = run("predict", pair, "--file", file)
@@ -247,7 +247,7 @@ def test_encode_npy_and_jsonl(run, refused, single, sentences, tmp_path):
     assert [row["text"] for row in rows] == SENTENCES
     norms = np.linalg.norm([row["vector"] for row in rows], axis=1)
     np.testing.assert_allclose(norms, [1, 1, 0, 1, 1], atol=1e-6)
-    assert "must end in .npy or .jsonl" in refused(
+    assert "must end in .npy, .jsonl or .parquet" in refused(
         "encode", single, "--file", sentences, "--output", tmp_path / "vectors.pkl"
     )
 

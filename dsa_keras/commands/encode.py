@@ -1,4 +1,4 @@
-"""`encode`: sentences to vectors, as one `.npy` array or as JSON lines, in bounded memory."""
+"""`encode`: sentences to vectors, as `.npy`, JSON lines or Parquet, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dsa_keras.command_line import example, load_tensorflow
-from dsa_keras.commands.streams import check_readable, in_chunks, read_lines, refuse_existing
+from dsa_keras.commands.answers import Merged, ParquetRows
+from dsa_keras.commands.streams import refuse_existing
+from dsa_keras.commands.texts import Chunk, add_file_options, texts_of
+from dsa_keras.data.parquet_files import SUFFIX, require_pyarrow, vector_column
 from dsa_keras.errors import ConfigError
 from dsa_keras.files import written_aside
+from dsa_keras.inputs import SENTENCE
 from dsa_keras.options import add_run
 from dsa_keras.progress import progress_bar
+from dsa_keras.runs import Run
 
 if TYPE_CHECKING:
     import numpy as np
 
 _EXAMPLE = """
 dsa-keras encode runs/sst2 --file reviews.txt --output vectors.npy --normalize
+dsa-keras encode runs/sst2 --file reviews.parquet --text-column review --output vectors.parquet
 cat reviews.txt | dsa-keras encode runs/sst2 --file - --output vectors.jsonl
 """
 
@@ -36,11 +42,13 @@ def add_parser(commands: Any) -> None:
     )
     parser.set_defaults(run=run)
     add_run(parser)
+    add_file_options(parser, required=True)
     parser.add_argument(
-        "--file", metavar="FILE", required=True, help="sentences, one a line; - standard input"
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", type=Path, required=True, help="ends in .npy or .jsonl"
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="ends in .npy, .jsonl or .parquet",
     )
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
     parser.add_argument("--force", action="store_true", help="overwrite the output")
@@ -49,13 +57,16 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Encodes chunk by chunk into a file that appears when it is complete."""
-    if args.output.suffix not in (".npy", ".jsonl"):
+    if args.output.suffix not in _SUFFIXES:
         raise ConfigError(
-            f"the output must end in .npy or .jsonl. Received: {args.output.name!r}",
+            f"the output must end in .npy, .jsonl or .parquet. Received: {args.output.name!r}",
             where="--output",
         )
+    if args.output.suffix == SUFFIX:
+        require_pyarrow()
     refuse_existing(args.output, args.force)
-    check_readable(args.file)
+    texts = texts_of(args, Run(args.run_dir).config(), SENTENCE)
+    texts.check()
     load_tensorflow(args.run_dir)
     import dsa_keras
 
@@ -67,8 +78,10 @@ def run(args: argparse.Namespace) -> None:
         _VectorFile.open(file, args.output.suffix, model.dimension) as vectors,
         progress_bar(None, "encoding", unit=" sentences") as bar,
     ):
-        for chunk in in_chunks(read_lines(args.file)):
-            encoded = model.encode(chunk, args.batch_size, normalize_embeddings=args.normalize)
+        for chunk in texts.chunks():
+            encoded = model.encode(
+                chunk.sentences, args.batch_size, normalize_embeddings=args.normalize
+            )
             vectors.write(chunk, encoded)
             count += len(chunk)
             bar.update(len(chunk))
@@ -76,24 +89,27 @@ def run(args: argparse.Namespace) -> None:
 
 
 class _VectorFile:
-    """JSON lines: an object per sentence, with its text and its vector."""
+    """JSON lines: an object per sentence, with its text or its row, and its vector."""
 
     def __init__(self, file: IO[bytes], dimension: int) -> None:
         self.file, self.dimension, self.count = file, dimension, 0
+        self._merged = Merged(SENTENCE)
 
     @staticmethod
     @contextlib.contextmanager
     def open(file: IO[bytes], suffix: str, dimension: int) -> Iterator[_VectorFile]:
-        """The writer for a suffix; completes the file if the block succeeds."""
-        writer = (_NpyFile if suffix == ".npy" else _VectorFile)(file, dimension)
-        yield writer
-        writer.finish()
+        """The writer for a suffix; it is finished in any case, since it may hold the file open."""
+        writer = _SUFFIXES[suffix](file, dimension)
+        try:
+            yield writer
+        finally:
+            writer.finish()
 
-    def write(self, sentences: list[str], vectors: np.ndarray) -> None:
+    def write(self, chunk: Chunk, vectors: np.ndarray) -> None:
         """Appends a chunk."""
-        for sentence, vector in zip(sentences, vectors, strict=True):
-            # The shortest digits that give back the same float32.
-            row = {"text": sentence, "vector": [float(str(number)) for number in vector]}
+        # The shortest digits that give back the same float32.
+        fields = ({"vector": [float(str(number)) for number in vector]} for vector in vectors)
+        for row in self._merged(chunk, fields):
             self.file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def finish(self) -> None:
@@ -110,7 +126,7 @@ class _NpyFile(_VectorFile):
         super().__init__(file, dimension)
         self._write_header()
 
-    def write(self, sentences: list[str], vectors: np.ndarray) -> None:
+    def write(self, chunk: Chunk, vectors: np.ndarray) -> None:
         """Appends a chunk."""
         self.file.write(vectors.astype("<f4", copy=False).tobytes())
         self.count += len(vectors)
@@ -127,3 +143,22 @@ class _NpyFile(_VectorFile):
         npy.write_array_header_1_0(
             self.file, {"descr": "<f4", "fortran_order": False, "shape": shape}
         )
+
+
+class _ParquetFile(_VectorFile):
+    """The columns of the table, or the text, and a column of lists of float32 of one size."""
+
+    def __init__(self, file: IO[bytes], dimension: int) -> None:
+        super().__init__(file, dimension)
+        self._rows = ParquetRows(file, SENTENCE)
+
+    def write(self, chunk: Chunk, vectors: np.ndarray) -> None:
+        """Appends a chunk."""
+        self._rows.write(chunk, {"vector": vector_column(vectors)})
+
+    def finish(self) -> None:
+        """Writes the end of the file, where its columns are described."""
+        self._rows.output.close()
+
+
+_SUFFIXES = {".npy": _NpyFile, ".jsonl": _VectorFile, SUFFIX: _ParquetFile}

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 from dsa_keras.command_line import example, load_tensorflow
-from dsa_keras.commands.streams import (
-    CHUNK,
-    check_readable,
-    in_chunks,
-    read_lines,
-    refuse_existing,
-    source_name,
-    text_output,
-)
-from dsa_keras.errors import ConfigError
+from dsa_keras.commands.answers import FORMATS, answers_output, chosen_format
+from dsa_keras.commands.streams import refuse_existing
+from dsa_keras.commands.texts import add_file_options, texts_of
 from dsa_keras.options import add_run
-
-if TYPE_CHECKING:
-    from dsa_keras.inputs import Inputs, Text
-    from dsa_keras.objectives import Answer, Objective
+from dsa_keras.runs import Run
 
 _EXAMPLE = """
 dsa-keras predict runs/sst2 "a gripping , funny film" "far from good"
 dsa-keras predict runs/snli "A man sleeps." "Nobody is awake."
-dsa-keras predict runs/sst2 --file reviews.txt --format csv --output labels.csv
+dsa-keras predict runs/sst2 --file reviews.txt --output labels.csv
+dsa-keras predict runs/sst2 --file reviews.csv --text-column review --format csv
 cat reviews.txt | dsa-keras predict runs/sst2 --format jsonl
 """
 
@@ -42,7 +30,8 @@ def add_parser(commands: Any) -> None:
         help="labels of sentences with their probabilities, or numbers",
         description="Runs the model on sentences given as arguments, in a file, or on standard\n"
         "input, one a line. A model of pairs takes two arguments for each pair, or two\n"
-        "sentences on a line with a tab between them.",
+        "sentences on a line with a tab between them. A table keeps its columns in csv,\n"
+        "jsonl and parquet.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
@@ -50,8 +39,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "sentences", metavar="SENTENCE", nargs="*", help="a text to run the model on"
     )
-    parser.add_argument("--file", metavar="FILE", help="sentences, one a line; - standard input")
-    parser.add_argument("--format", choices=tuple(_WRITERS), default="text")
+    add_file_options(parser, pairs=True)
+    parser.add_argument(
+        "--format", choices=FORMATS, help="default: what the output ends in, or text"
+    )
     parser.add_argument("--output", metavar="FILE", type=Path, help="default: standard output")
     parser.add_argument("--force", action="store_true", help="overwrite the output")
     parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="default: 256")
@@ -59,72 +50,17 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Runs the model on what it is given, some thousand texts at a time."""
-    if args.sentences and args.file:
-        raise ConfigError("both sentences and --file are given", hint="Give one of them")
+    form = chosen_format(args.format, args.output)
     refuse_existing(args.output, args.force)
-    check_readable(args.file)
+    config = Run(args.run_dir).config()
+    texts = texts_of(args, config, config.model.inputs, args.sentences)
+    texts.check()
     load_tensorflow(args.run_dir)
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)
-    texts = _texts(args.sentences, args.file or "-", model.inputs)
-    typed = not args.sentences and not args.file and sys.stdin.isatty()
-    if typed:
+    if texts.typed:
         print("type one sentence a line; Ctrl-D ends", file=sys.stderr)
-    with text_output(args.output) as file:
-        writer = _WRITERS[args.format](file, model.inputs, model.objective)
-        for chunk in in_chunks(texts, 1 if typed else CHUNK):
-            writer(chunk, model.predict(chunk, args.batch_size))
-            file.flush()
-
-
-def _texts(sentences: Sequence[str], path: str, inputs: Inputs) -> Iterator[Text]:
-    if sentences:
-        yield from inputs.from_arguments(sentences)
-        return
-    for number, line in enumerate(read_lines(path), start=1):
-        yield inputs.from_line(line, number, source_name(path))
-
-
-class _TextWriter:
-    """The answer in a few columns and the text, separated by tabs."""
-
-    def __init__(self, file: IO[str], inputs: Inputs, objective: Objective) -> None:
-        self.file, self.inputs, self.objective = file, inputs, objective
-        self.start()
-
-    def start(self) -> None:
-        """Writes what stands above the rows."""
-
-    def __call__(self, texts: Sequence[Text], answers: Sequence[Answer]) -> None:
-        for text, answer in zip(texts, answers, strict=True):
-            self.write(self.inputs.sentences(text), answer)
-
-    def write(self, sentences: Sequence[str], answer: Answer) -> None:
-        """Writes a row."""
-        self.file.write("\t".join([*answer.cells(), *sentences]) + "\n")
-
-
-class _JsonWriter(_TextWriter):
-    """An object per line."""
-
-    def write(self, sentences: Sequence[str], answer: Answer) -> None:
-        """Writes a row."""
-        row = {**dict(zip(self.inputs.signature, sentences, strict=True)), **answer.fields()}
-        self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-class _CsvWriter(_TextWriter):
-    """A header, then a row per text with a column for each number of its answer."""
-
-    def start(self) -> None:
-        """Writes the header."""
-        self.csv = csv.writer(self.file, lineterminator="\n")
-        self.csv.writerow([*self.inputs.signature, *self.objective.columns()])
-
-    def write(self, sentences: Sequence[str], answer: Answer) -> None:
-        """Writes a row."""
-        self.csv.writerow([*sentences, *answer.row()])
-
-
-_WRITERS = {"text": _TextWriter, "jsonl": _JsonWriter, "csv": _CsvWriter}
+    with answers_output(form, args.output, model.inputs, model.objective) as writer:
+        for chunk in texts.chunks():
+            writer.write(chunk, model.predict(chunk.texts, args.batch_size))

@@ -7,10 +7,13 @@ import heapq
 from typing import Any, NamedTuple
 
 from dsa_keras.command_line import example, load_tensorflow
-from dsa_keras.commands.streams import check_readable, in_chunks, read_lines
+from dsa_keras.commands.answers import one_line
+from dsa_keras.commands.texts import add_file_options, texts_of
 from dsa_keras.errors import ConfigError
+from dsa_keras.inputs import SENTENCE
 from dsa_keras.options import add_run
 from dsa_keras.progress import progress_bar
+from dsa_keras.runs import Run
 
 _EXAMPLE = """
 dsa-keras similar runs/sst2 --file reviews.txt "a gripping , funny film" --top 5
@@ -29,9 +32,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
     add_run(parser)
     parser.add_argument("query", metavar="QUERY", help="a sentence")
-    parser.add_argument(
-        "--file", metavar="FILE", required=True, help="sentences, one a line; - standard input"
-    )
+    add_file_options(parser, required=True)
     parser.add_argument("--top", type=int, default=10, metavar="N", help="default: 10")
     parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="default: 256")
 
@@ -48,7 +49,8 @@ def run(args: argparse.Namespace) -> None:
     """Keeps the best in a heap while the file goes by."""
     if args.top < 1:
         raise ConfigError(f"--top must be at least 1. Received: {args.top}")
-    check_readable(args.file)
+    texts = texts_of(args, Run(args.run_dir).config(), SENTENCE, keeps=False)
+    texts.check()
     load_tensorflow(args.run_dir)
     import dsa_keras
 
@@ -57,12 +59,13 @@ def run(args: argparse.Namespace) -> None:
     if not query.any():
         raise ConfigError("the query has no words", where="QUERY", hint="Give a sentence")
     best: list[_Match] = []
-    line = 0
     with progress_bar(None, "comparing", unit=" sentences") as bar:
-        for chunk in in_chunks(read_lines(args.file)):
-            vectors = model.encode(chunk, args.batch_size, normalize_embeddings=True)
-            for sentence, cosine in zip(chunk, vectors @ query, strict=True):
-                line += 1
+        for chunk in texts.chunks():
+            vectors = model.encode(chunk.sentences, args.batch_size, normalize_embeddings=True)
+            rows = zip(chunk.sentences, chunk.lines, vectors @ query, strict=True)
+            for sentence, line, cosine in rows:
+                if chunk.from_table:
+                    sentence = one_line(sentence)
                 if sentence.strip():
                     _keep(best, _Match(float(cosine), -line, sentence), args.top)
             bar.update(len(chunk))

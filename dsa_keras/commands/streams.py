@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TypeVar
 
+from dsa_keras.data.text_files import NAME_ENCODING, UTF_8, TextFile, lines_in
 from dsa_keras.errors import DataError
 from dsa_keras.files import written_aside
 
@@ -18,14 +19,18 @@ CHUNK = 4096
 """Sentences that are held in memory at a time."""
 
 
-def read_lines(path: str) -> Iterator[str]:
+def read_lines(path: str, encoding: str = UTF_8) -> Iterator[str]:
     """The lines of a file, plain or .gz or .zip, or of standard input for `-`; empty ones too.
+
+    Args:
+        path: the file.
+        encoding: of the text.
 
     Raises:
         DataError: if the file cannot be read, has no line, or a line is not UTF-8.
     """
     number = 0
-    for number, line in _numbered(path):
+    for number, line in _numbered(path, encoding):
         try:
             line.encode()
         except UnicodeEncodeError:
@@ -33,23 +38,13 @@ def read_lines(path: str) -> Iterator[str]:
                 "the line is not UTF-8",
                 where=source_name(path),
                 line=number,
-                hint="Save it as UTF-8",
+                hint=NAME_ENCODING,
             ) from None
         yield line.rstrip("\r\n")
     if number == 0:
         raise DataError(
             "there is no line to read", where=source_name(path), hint="Write one sentence a line"
         )
-
-
-def check_readable(path: str | None) -> None:
-    """Tells of a file that cannot be read before a model is loaded, which takes seconds.
-
-    Raises:
-        DataError: as `read_lines`.
-    """
-    if path is not None and path != "-":
-        next(read_lines(path))
 
 
 def in_chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -81,16 +76,17 @@ def refuse_existing(path: Path | None, force: bool) -> None:
         )
 
 
-def _numbered(path: str) -> Iterator[tuple[int, str]]:
+def _numbered(path: str, encoding: str) -> Iterator[tuple[int, str]]:
     if path != "-":
-        from dsa_keras.data.text_files import TextFile
-
-        yield from TextFile(Path(path)).lines()
+        yield from TextFile(Path(path), encoding=encoding).lines()
+        return
+    if encoding != UTF_8:
+        yield from enumerate(lines_in(sys.stdin.buffer, encoding, source_name(path)), start=1)
         return
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
-        yield number, raw.decode("utf-8", "surrogateescape")
+        yield number, raw.decode(UTF_8, "surrogateescape")
 
 
 def source_name(path: str) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 from dsa_keras.data.text_files import MAX_WORDS, TextFile
 from dsa_keras.errors import ConfigError, DataError
 
+NOT_UTF_8 = "bytes that are not UTF-8"
+
 
 class BadRows:
     """Stops at a bad row, or skips and counts it.
@@ -57,7 +59,7 @@ def encoding_problem(text: str) -> str | None:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            return "bytes that are not UTF-8"
+            return NOT_UTF_8
     return None
 
 

@@ -1,6 +1,6 @@
 """`file`: a person's own csv, tsv or jsonl, one sentence or two per row, plain, `.gz` or `.zip`.
 
-`table_rows` says how the files are read.
+`dsa_keras.data.table_files` says how the files are read.
 
 What a label is, the objective says (`--target`): a class or a number. Class labels may be of any
 plain type. Their names in sorted order (numbers by value) are the classes, taken from the training
@@ -19,7 +19,8 @@ import numpy as np
 from dsa_keras import recipes
 from dsa_keras.config import Recipe
 from dsa_keras.data.bad_rows import BadRows, check_not_empty
-from dsa_keras.data.text_files import TextFile
+from dsa_keras.data.table_files import table_file
+from dsa_keras.data.text_files import UTF_8, TextFile
 from dsa_keras.datasets.dataset import Dataset, Split
 from dsa_keras.datasets.entry import Entry
 from dsa_keras.datasets.fractions import (
@@ -29,8 +30,8 @@ from dsa_keras.datasets.fractions import (
     stratified,
 )
 from dsa_keras.datasets.loading import register_dataset
-from dsa_keras.datasets.option import DATA_SEED, ON_BAD_ROWS, Option
-from dsa_keras.datasets.table_rows import Columns, TableRow, read_rows, table_file
+from dsa_keras.datasets.option import DATA_SEED, ENCODING, ON_BAD_ROWS, Option
+from dsa_keras.datasets.table_rows import Columns, TableRow, read_rows
 from dsa_keras.encoders import Encoder
 from dsa_keras.errors import ConfigError, DataError, nearest
 from dsa_keras.inputs import PAIR, SENTENCE, Text
@@ -71,6 +72,7 @@ def load_file(
     target: str = DEFAULT_TARGET,
     seed: int = 0,
     on_bad_rows: str = "error",
+    encoding: str = UTF_8,
 ) -> Dataset:
     """Loads one file, split by a column or by fractions, or one file per split.
 
@@ -91,6 +93,7 @@ def load_file(
         seed: of that draw; the same file, fractions and seed give the same splits.
         on_bad_rows: "error" stops at the first bad row, "skip" counts them; those of a file for
             all splits are counted under "train".
+        encoding: of files of text, such as cp1252.
     """
     columns = Columns(text_column, pair_column, label_column, split_column)
     kind = objective_for(target)
@@ -125,14 +128,15 @@ def load_file(
     bad = {split: BadRows(on_bad_rows) for split in SPLITS}
     if path is None:
         sources = {
-            split: table_file(folder / Path(file).expanduser()) for split, file in given.items()
+            split: table_file(folder / Path(file).expanduser(), encoding)
+            for split, file in given.items()
         }
         rows = {
             split: _known(read_rows(source, columns, kind, bad[split]), named, source, bad[split])
             for split, source in sources.items()
         }
     else:
-        source = table_file(folder / Path(path).expanduser())
+        source = table_file(folder / Path(path).expanduser(), encoding)
         sources = dict.fromkeys(SPLITS, source)
         everything = read_rows(source, columns, kind, bad["train"])
         everything = _known(everything, named, source, bad["train"])
@@ -201,22 +205,56 @@ def _dataset(
                 hint="Name the classes that the file has",
             )
         objective = named
-    splits: dict[str, Split] = {}
-    for split, members in rows.items():
-        texts: list[Text] = []
-        targets: list[int | float] = []
-        for row in members:
-            try:
-                targets.append(objective.encoded(row.target))
-            except ValueError as error:
-                problem = f"{error} is in the {split} split, never in the training split"
-                bad[split].report(problem, sources[split], row.line)
-                continue
-            texts.append(row.text)
-        check_not_empty(len(texts), sources[split], bad[split])
-        splits[split] = Split(texts, np.array(targets, objective.dtype))
+    splits = {
+        split: _split(members, objective, sources[split], bad[split], f"is in the {split} split")
+        for split, members in rows.items()
+    }
     skipped = {split: bad[split].count for split in splits}
     return Dataset("file", splits, objective, skipped)
+
+
+def load_labelled(
+    path: str | os.PathLike[str],
+    columns: Columns,
+    objective: Objective,
+    on_bad_rows: str = "error",
+    encoding: str = UTF_8,
+) -> tuple[Split, int]:
+    """Loads a file to score a model by, which has been trained already.
+
+    Args:
+        path: the file.
+        columns: what to read; a split column is of no meaning here.
+        objective: that of the model. A label that it does not know makes a bad row.
+        on_bad_rows: "error" stops at the first bad row, "skip" counts them.
+        encoding: of a file of text.
+
+    Returns:
+        The examples, and how many bad rows were left out.
+
+    Raises:
+        DataError: if the file cannot be read, or has no usable row.
+    """
+    source, bad = table_file(Path(path).expanduser(), encoding), BadRows(on_bad_rows)
+    rows = read_rows(source, columns, type(objective), bad)
+    return _split(rows, objective, source, bad, "is in the file"), bad.count
+
+
+def _split(
+    rows: Sequence[TableRow], objective: Objective, source: TextFile, bad: BadRows, there: str
+) -> Split:
+    """The examples of rows; `there` says where a label is that the objective does not know."""
+    texts: list[Text] = []
+    targets: list[int | float] = []
+    for row in rows:
+        try:
+            targets.append(objective.encoded(row.target))
+        except ValueError as error:
+            bad.report(f"{error} {there}, never in the training split", source, row.line)
+            continue
+        texts.append(row.text)
+    check_not_empty(len(texts), source, bad)
+    return Split(texts, np.array(targets, objective.dtype))
 
 
 def _recipe(encoder: Encoder, options: Mapping[str, Any]) -> Recipe:
@@ -270,6 +308,7 @@ register_dataset(
                 metavar="A,B,...",
                 separator=",",
             ),
+            ENCODING,
             DATA_SEED,
             ON_BAD_ROWS,
         ),

@@ -75,6 +75,11 @@ ON_BAD_ROWS = Option(
 )
 """What all readers of files take."""
 
+ENCODING = Option(
+    "--encoding", "encoding", "of files of text, such as cp1252 (default: utf-8)", metavar="NAME"
+)
+"""What all that is read from a person's own files takes."""
+
 DATA_SEED = Option(
     "--data-seed",
     "seed",

@@ -1,27 +1,21 @@
-"""The rows of a csv, tsv or jsonl file, plain, `.gz` or `.zip`, each one checked.
+"""The labelled rows of a table, each one checked.
 
-The format comes from the suffix. A csv or tsv starts with a header; columns (jsonl: keys) are named
-by option. A csv is read strictly, so an unbalanced quote is an error; a tsv has no quoting: a quote
-is a character like any other. Blank lines are ignored, other columns are not looked at.
+`dsa_keras.data.table_files` says how the files are read. Columns (jsonl: keys) are named by option;
+other columns are not looked at.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from dsa_keras.data.archives import list_members
-from dsa_keras.data.bad_rows import BadRows, json_object, text_problem
+from dsa_keras.data.bad_rows import BadRows, text_problem
+from dsa_keras.data.table_files import Wanted, read_records, told_encoding
 from dsa_keras.data.text_files import TextFile
 from dsa_keras.datasets.fractions import SPLITS
-from dsa_keras.errors import DataError, nearest
 from dsa_keras.inputs import Text
 from dsa_keras.objectives import Objective
 
-FORMATS = (".csv", ".tsv", ".jsonl")
 _SPLIT_NAMES = {
     "train": "train",
     "training": "train",
@@ -71,27 +65,6 @@ class TableRow:
     line: int
 
 
-def table_file(path: Path) -> TextFile:
-    """The file to read; for a zip archive, its one member with a known suffix."""
-    if path.suffix != ".zip":
-        source = TextFile(path)
-        if not source.name.endswith(FORMATS):
-            raise DataError(
-                "unknown format",
-                where=path,
-                hint=f"Name a file that ends in {', '.join(FORMATS)}, also with .gz after it",
-            )
-        return source
-    members = [name for name in list_members(path) if name.endswith(FORMATS)]
-    if len(members) != 1:
-        raise DataError(
-            f"{len(members)} files of a known format in the archive",
-            where=path,
-            hint=f"It must hold one file that ends in {', '.join(FORMATS)}",
-        )
-    return TextFile(path, members[0])
-
-
 def read_rows(
     source: TextFile, columns: Columns, kind: type[Objective], bad: BadRows
 ) -> list[TableRow]:
@@ -106,15 +79,15 @@ def read_rows(
     Raises:
         DataError: with file and line, if the file cannot be read or a bad row stops it.
     """
-    if source.name.endswith(".jsonl"):
-        records = _json_records(source, columns, bad)
-    else:
-        records = _table_records(source, columns, bad)
+
+    def report(problem: str, line: int) -> None:
+        bad.report(problem, source, line)
+
     rows = []
-    for line, record in records:
+    for line, record in read_records(source, Wanted(columns.names()), report):
         row = _checked_row(record, columns, kind, line)
         if isinstance(row, str):
-            bad.report(row, source, line)
+            report(row, line)
         else:
             rows.append(row)
     return rows
@@ -129,7 +102,7 @@ def _checked_row(
         if not isinstance(text, str):
             return f"a sentence that is not a string: {str(text)[:40]!r}"
         if problem := text_problem(text):
-            return problem
+            return told_encoding(problem)
     try:
         target = kind.parsed(record[columns.label])
     except ValueError as error:
@@ -141,83 +114,3 @@ def _checked_row(
             value = str(record[columns.split])[:40]
             return f"unknown split {value!r}: it is none of {', '.join(SPLITS)}"
     return TableRow(texts[0] if len(texts) == 1 else (texts[0], texts[1]), target, split, line)
-
-
-def _json_records(
-    source: TextFile, columns: Columns, bad: BadRows
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        try:
-            record = json_object(line)
-        except ValueError as error:
-            bad.report(str(error), source, number)
-            continue
-        if problem := _column_problem(columns, list(record)):
-            bad.report(problem, source, number)
-            continue
-        yield number, record
-
-
-def _table_records(
-    source: TextFile, columns: Columns, bad: BadRows
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows under their header; a record may span lines, and is named by its first."""
-    is_tsv = source.name.endswith(".tsv")
-    lines = (line for _, line in source.lines())
-    reader = csv.reader(
-        lines,
-        delimiter="\t" if is_tsv else ",",
-        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
-    header: list[str] | None = None
-    while True:
-        first_line = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            last_line = reader.line_num
-            if header is None or last_line > first_line or "unexpected end" in str(error):
-                # The quote swallowed the header, or rows that nobody can count: never skipped.
-                raise DataError(
-                    f"unbalanced quotes in the row that starts here: {error}",
-                    where=str(source),
-                    line=first_line,
-                    hint='Write a quote inside a quoted field twice ("")',
-                ) from error
-            bad.report(_csv_problem(error), source, first_line)
-            continue
-        if not fields:
-            continue
-        if header is None:
-            header = [name.strip() for name in fields]
-            if problem := _column_problem(columns, header):
-                raise DataError(
-                    problem,
-                    where=str(source),
-                    line=first_line,
-                    hint="Name the columns by --text-column, --label-column and so on",
-                )
-        elif len(fields) != len(header):
-            bad.report(f"{len(fields)} columns, not {len(header)}", source, first_line)
-        else:
-            yield first_line, dict(zip(header, fields, strict=True))
-
-
-def _csv_problem(error: csv.Error) -> str:
-    if "field limit" in str(error):
-        return f"a field of more than {csv.field_size_limit():,} characters"
-    return f"unbalanced quotes or a stray line end: {error}"
-
-
-def _column_problem(columns: Columns, present: list[str]) -> str | None:
-    for name in columns.names():
-        if name not in present:
-            return f"no column {name!r}. {nearest(name, present)}"
-        if present.count(name) > 1:
-            return f"more than one column {name!r}"
-    return None
