@@ -252,6 +252,23 @@ def test_encode_npy_and_jsonl(run, refused, single, sentences, tmp_path):
     )
 
 
+def test_encode_arguments_and_standard_input(run, refused, single, tmp_path, monkeypatch):
+    expected = dsa_keras.load(single).encode(SENTENCES[:2])
+    code, out, error = run("encode", single, *SENTENCES[:2])
+    assert code == 0, error
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["text"] for row in rows] == SENTENCES[:2]
+    np.testing.assert_allclose([row["vector"] for row in rows], expected, rtol=1e-5, atol=1e-6)
+    standard_input(monkeypatch, "\n".join(SENTENCES[:2]).encode())
+    assert run("encode", single)[1] == out
+    standard_input(monkeypatch, "\n".join(SENTENCES[:2]).encode())
+    assert run("encode", single, "--output", tmp_path / "a.npy")[0] == 0
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, rtol=1e-5, atol=1e-6)
+    assert run("encode", single, SENTENCES[0], "--output", tmp_path / "b.npy")[0] == 0
+    np.testing.assert_allclose(np.load(tmp_path / "b.npy"), expected[:1], rtol=1e-5, atol=1e-6)
+    assert "Give one of them" in refused("encode", single, "dull", "--file", tmp_path / "a.txt")
+
+
 def test_encode_many_lines(run, single, tmp_path):
     file, output = tmp_path / "many.txt", tmp_path / "many.npy"
     file.write_text("".join(f"{SENTENCES[n % 4]}\n" for n in range(20_000)))

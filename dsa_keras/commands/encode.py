@@ -1,9 +1,10 @@
-"""`encode`: sentences to vectors, as `.npy`, JSON lines or Parquet, in bounded memory."""
+"""`encode`: sentences of any source to `.npy`, JSON lines or Parquet, in bounded memory."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 _EXAMPLE = """
 dsa-keras encode runs/sst2 --file reviews.txt --output vectors.npy --normalize
 dsa-keras encode runs/sst2 --file reviews.parquet --text-column review --output vectors.parquet
-cat reviews.txt | dsa-keras encode runs/sst2 --file - --output vectors.jsonl
+dsa-keras encode runs/sst2 "a gripping , funny film"
+cat reviews.txt | dsa-keras encode runs/sst2 --output vectors.npy
 """
 
 
@@ -36,19 +38,21 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "encode",
         help="turn sentences into vectors",
-        description="Writes a vector per line of a file: row n of the .npy array, or line n of\n"
-        "the .jsonl file, belongs to line n. Memory does not grow with the file.",
+        description="Takes sentences from the command line, from a file, or from standard input,\n"
+        "one a line, and writes a vector for each: row n of the .npy array, or line n of the\n"
+        ".jsonl file, belongs to sentence n. Without --output it prints JSON lines. Memory does\n"
+        "not grow with the file.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
     add_run(parser)
-    add_file_options(parser, required=True)
+    parser.add_argument("sentences", metavar="SENTENCE", nargs="*", help="a sentence to encode")
+    add_file_options(parser)
     parser.add_argument(
         "--output",
         metavar="FILE",
         type=Path,
-        required=True,
-        help="ends in .npy, .jsonl or .parquet",
+        help="ends in .npy, .jsonl or .parquet; default: JSON lines on standard output",
     )
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
     parser.add_argument("--force", action="store_true", help="overwrite the output")
@@ -56,27 +60,26 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Encodes chunk by chunk into a file that appears when it is complete."""
-    if args.output.suffix not in _SUFFIXES:
+    """Encodes chunk by chunk."""
+    if args.output is not None and args.output.suffix not in _SUFFIXES:
         raise ConfigError(
             f"the output must end in .npy, .jsonl or .parquet. Received: {args.output.name!r}",
             where="--output",
         )
-    if args.output.suffix == SUFFIX:
+    if args.output is not None and args.output.suffix == SUFFIX:
         require_pyarrow()
     refuse_existing(args.output, args.force)
-    texts = texts_of(args, Run(args.run_dir).config(), SENTENCE)
+    texts = texts_of(args, Run(args.run_dir).config(), SENTENCE, args.sentences)
     texts.check()
     load_tensorflow(args.run_dir)
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)
+    texts.greet()
     count = 0
     with (
-        written_aside(args.output) as aside,
-        aside.open("wb") as file,
-        _VectorFile.open(file, args.output.suffix, model.dimension) as vectors,
-        progress_bar(None, "encoding", unit=" sentences") as bar,
+        _VectorFile.open(args.output, model.dimension) as vectors,
+        progress_bar(None, "encoding", unit=" sentences", show=not texts.typed) as bar,
     ):
         for chunk in texts.chunks():
             encoded = model.encode(
@@ -85,7 +88,8 @@ def run(args: argparse.Namespace) -> None:
             vectors.write(chunk, encoded)
             count += len(chunk)
             bar.update(len(chunk))
-    print(f"{count:,} vectors of {model.dimension} numbers in {args.output}")
+    if args.output is not None:
+        print(f"{count:,} vectors of {model.dimension} numbers in {args.output}")
 
 
 class _VectorFile:
@@ -97,23 +101,41 @@ class _VectorFile:
 
     @staticmethod
     @contextlib.contextmanager
-    def open(file: IO[bytes], suffix: str, dimension: int) -> Iterator[_VectorFile]:
-        """The writer for a suffix; it is finished in any case, since it may hold the file open."""
-        writer = _SUFFIXES[suffix](file, dimension)
-        try:
-            yield writer
-        finally:
-            writer.finish()
+    def open(path: Path | None, dimension: int) -> Iterator[_VectorFile]:
+        """The writer for a file, which appears when it is complete, or for standard output."""
+        if path is None:
+            yield _PrintedVectors(dimension)
+            return
+        with written_aside(path) as aside, aside.open("wb") as file:
+            writer = _SUFFIXES[path.suffix](file, dimension)
+            try:
+                yield writer
+            finally:
+                # In any case, since it may hold the file open.
+                writer.finish()
 
     def write(self, chunk: Chunk, vectors: np.ndarray) -> None:
         """Appends a chunk."""
         # The shortest digits that give back the same float32.
         fields = ({"vector": [float(str(number)) for number in vector]} for vector in vectors)
         for row in self._merged(chunk, fields):
-            self.file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            self._write_line(json.dumps(row, ensure_ascii=False, default=str))
+
+    def _write_line(self, line: str) -> None:
+        self.file.write(line.encode() + b"\n")
 
     def finish(self) -> None:
         """Writes what is known only at the end."""
+
+
+class _PrintedVectors(_VectorFile):
+    """The same on standard output."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(io.BytesIO(), dimension)
+
+    def _write_line(self, line: str) -> None:
+        print(line, flush=True)
 
 
 class _NpyFile(_VectorFile):

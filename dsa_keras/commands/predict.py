@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +58,7 @@ def run(args: argparse.Namespace) -> None:
     import dsa_keras
 
     model = dsa_keras.load(args.run_dir)
-    if texts.typed:
-        print("type one sentence a line; Ctrl-D ends", file=sys.stderr)
+    texts.greet()
     with answers_output(form, args.output, model.inputs, model.objective) as writer:
         for chunk in texts.chunks():
             writer.write(chunk, model.predict(chunk.texts, args.batch_size))

@@ -82,6 +82,11 @@ class Texts(abc.ABC):
     typed = False
     """Whether a person types them at this moment."""
 
+    def greet(self) -> None:
+        """Tells a person at a terminal what to do."""
+        if self.typed:
+            print("type one sentence a line; Ctrl-D ends", file=sys.stderr)
+
     @abc.abstractmethod
     def check(self) -> None:
         """Tells of what cannot be read before a model is loaded, which takes seconds.
