@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
 
 
 def request_of(
-    model_spec: dict[str, Any], signature: str, inputs: dict[str, Sequence[str]]
+    model_spec: dict[str, Any], signature: str, inputs: Mapping[str, Sequence[str]]
 ) -> bytes:
     """The bytes of a PredictRequest of texts, by the name of the input that takes them."""
     request = _messages()["PredictRequest"](
