@@ -59,7 +59,12 @@ class TextEncoder:
         self, sentences: Sequence[str], batch_size: int = 256, show_progress_bar: bool = False
     ) -> np.ndarray:
         """A vector for each sentence, `(sentences, units)`; see `SentenceModel.encode`."""
-        found = self.word_ids(sentences)
+        return self.vectors_of(self.word_ids(sentences), batch_size, show_progress_bar)
+
+    def vectors_of(
+        self, found: Sentences, batch_size: int = 256, show_progress_bar: bool = False
+    ) -> np.ndarray:
+        """The same for sentences whose words `word_ids` has looked up."""
         vectors = np.empty((len(found), self.units), np.float32)
         with progress_bar(len(found), "encoding", show=show_progress_bar, unit=" sentences") as bar:
             for window in _windows(found):

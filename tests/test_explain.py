@@ -172,6 +172,10 @@ def test_explanations_are_the_models_own_weights(run):
     assert explanations[1].traces["sentence"].known == (False, True)
     assert explanations[2].traces["sentence"].weights.shape == (3, 2, 0)
     assert "(no words)" in rendered(explanations[2])
+    (unknown,) = model.explain(["zzz"])
+    assert "  note: no word of it is known to the model" in rendered(unknown).splitlines()
+    assert "Note: no word of it is known to the model." in Page(html_page([unknown])).texts
+    assert unknown.to_dict()["known_words"] == 0
     assert model.explain([]) == []
 
 

@@ -21,6 +21,7 @@ from dsa_keras.commands.streams import (
     text_output,
 )
 from dsa_keras.errors import ConfigError
+from dsa_keras.objectives.reading import Reading
 from dsa_keras.options import add_run
 
 if TYPE_CHECKING:
@@ -73,9 +74,13 @@ def run(args: argparse.Namespace) -> None:
         print("type one sentence a line; Ctrl-D ends", file=sys.stderr)
     with text_output(args.output) as file:
         writer = _WRITERS[args.format](file, model.inputs, model.objective)
+        notes = _Notes()
         for chunk in in_chunks(texts, 1 if typed else CHUNK):
-            writer(chunk, model.predict(chunk, args.batch_size))
+            answers = model.predict(chunk, args.batch_size)
+            writer(chunk, answers)
             file.flush()
+            notes(chunk, answers)
+        notes.finish()
 
 
 def _texts(sentences: Sequence[str], path: str, inputs: Inputs) -> Iterator[Text]:
@@ -110,7 +115,7 @@ class _JsonWriter(_TextWriter):
 
     def write(self, sentences: Sequence[str], answer: Answer) -> None:
         """Writes a row."""
-        row = {**dict(zip(self.inputs.signature, sentences, strict=True)), **answer.fields()}
+        row = {**dict(zip(self.inputs.signature, sentences, strict=True)), **answer.to_dict()}
         self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
@@ -120,11 +125,44 @@ class _CsvWriter(_TextWriter):
     def start(self) -> None:
         """Writes the header."""
         self.csv = csv.writer(self.file, lineterminator="\n")
-        self.csv.writerow([*self.inputs.signature, *self.objective.columns()])
+        self.csv.writerow([*self.inputs.signature, *self.objective.columns(), *Reading.columns()])
 
     def write(self, sentences: Sequence[str], answer: Answer) -> None:
         """Writes a row."""
-        self.csv.writerow([*sentences, *answer.row()])
+        reading = answer.reading.to_dict().values() if answer.reading else ()
+        self.csv.writerow([*sentences, *answer.row(), *map(_cell, reading)])
+
+
+def _cell(value: Any) -> Any:
+    """As JSON has it, which other programs read."""
+    return json.dumps(value) if isinstance(value, bool) else value
+
+
+class _Notes:
+    """Says on standard error which answers mean little; of many, how many there are."""
+
+    def __init__(self) -> None:
+        self.texts = self.noted = 0
+
+    def __call__(self, texts: Sequence[Text], answers: Sequence[Answer]) -> None:
+        for text, answer in zip(texts, answers, strict=True):
+            self.texts += 1
+            if not (notes := answer.notes()):
+                continue
+            self.noted += 1
+            if self.noted <= _NOTES:
+                shown = text if isinstance(text, str) else " / ".join(text)
+                shown = shown if len(shown) <= 40 else shown[:39] + "…"
+                print(f"note: text {self.texts} ({shown}): {'; '.join(notes)}", file=sys.stderr)
+
+    def finish(self) -> None:
+        """Says how many were not told."""
+        if self.noted > _NOTES:
+            print(f"note: and {self.noted - _NOTES:,} more such texts", file=sys.stderr)
+
+
+_NOTES = 5
+"""Notes that are told one by one."""
 
 
 _WRITERS = {"text": _TextWriter, "jsonl": _JsonWriter, "csv": _CsvWriter}

@@ -65,6 +65,8 @@ def html_page(
         parts.append(f"<section>\n<h2>{escape(one.answer.headline())}</h2>\n")
         if details := one.answer.details():
             parts.append(f'<p class="note">{escape(details)}</p>\n')
+        for note in one.answer.notes():
+            parts.append(f'<p class="note">Note: {escape(note)}.</p>\n')
         for name, sentence in one.traces.items():
             if len(one.traces) > 1:
                 parts.append(f"<h3>{escape(name)}</h3>\n")

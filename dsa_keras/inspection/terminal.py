@@ -38,6 +38,7 @@ def rendered(
         width: columns of the terminal.
     """
     lines = ["  ".join([explanation.answer.headline(), *explanation.answer.asides()])]
+    lines += [f"  note: {note}" for note in explanation.answer.notes()]
     for name, one in explanation.traces.items():
         if len(explanation.traces) > 1:
             lines.append(f"  {name}")
