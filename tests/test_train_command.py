@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import shutil
 import signal
+import termios
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -324,6 +329,22 @@ def test_what_was_trained_is_not_lost_for_want_of_its_state(refused, tmp_path, m
     assert (copy / "best.npz").read_bytes() == before
 
 
+def test_the_coverage_of_word_vectors_is_told_when_training_begins(run, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 1 2 3\nplot 4 5 6\n")
+    start = ("train", "demo-sentiment", "--size", 300, "--epochs", 1, "--encoder", "cnn")
+    start = (*start, "--cnn-filters", 4, "--vectors", vectors, "--run-dir", tmp_path / "run")
+    code, out, error = run(*start)
+    assert (code, error) == (0, "")
+    lines = out.splitlines()
+    told = json.loads((tmp_path / "run" / "config.json").read_text())["vectors"]
+    running = f"; {told['token_coverage']:.1%} of the running words"
+    assert lines[0] == f"word vectors: {told['report'].splitlines()[0]}{running}"
+    assert re.fullmatch(r"word vectors: 2 of \d+ words found .*", lines[0])
+    assert lines[1] == "vectors.txt: 2 words as written, 0 lower-cased"
+    assert lines[2].startswith("epoch 1/1  loss ")
+
+
 def test_vectors_must_have_the_dimension_that_was_asked_for(refused, run, tmp_path):
     vectors, folder = tmp_path / "vectors.txt", tmp_path / "run"
     vectors.write_text("the 1 2 3\nplot 4 5 6\n")
@@ -402,3 +423,51 @@ def test_a_folder_that_is_taken_is_told_before_tensorflow_loads(tmp_path):
         f"assert main(['train', 'demo-sentiment', '--run-dir', {str(tmp_path)!r}]) == 2"
     )
     assert loaded_after(script, ("tensorflow", "keras")) == []
+
+
+# Progress -----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch):
+    """A terminal of 120 columns as standard error; gives a list of what it shows in the end."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (24, 120))
+    written, shown = [], []
+
+    def read():
+        with contextlib.suppress(OSError):  # the end of a terminal whose other side is closed
+            while part := os.read(ours, 65536):
+                written.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with os.fdopen(theirs, "w") as stream, monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", stream)
+        yield shown
+    reader.join()
+    os.close(ours)
+    shown.append(b"".join(written).decode())
+
+
+PROGRESS = {"training": {"epochs": 2}, "options": {"show_progress": True}}
+
+
+def test_a_terminal_shows_a_bar_with_the_time_left_in_the_epoch(tmp_path, capsys, monkeypatch):
+    with terminal(monkeypatch) as written:
+        tiny_run(tmp_path / "run", size=600, **PROGRESS)
+    (shown,) = written
+    for epoch in (1, 2):
+        assert re.search(rf"epoch {epoch}/2 +\d+%\|.*\| \d+/\d+ .*\S+ left", shown), shown
+    assert re.search(r"loss \d\.\d{4}, accuracy \d\.\d{4}, [\d,]+ words/s, \d\d:\d\d left", shown)
+    # What is left on the terminal are the lines of the epochs.
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["1/2", "2/2"]
+
+
+def test_a_pipe_gets_one_line_an_epoch_and_no_bar(tmp_path, capsys):
+    tiny_run(tmp_path / "run", **PROGRESS)
+    out, error = capsys.readouterr()
+    assert error == ""
+    pattern = r"epoch (\d)/2  loss [\d.]+  accuracy [\d.]+  dev accuracy [\d.]+  [\d,]+ words/s.*"
+    matches = [re.fullmatch(pattern, line) for line in out.splitlines()]
+    assert [match and match[1] for match in matches] == ["1", "2"]

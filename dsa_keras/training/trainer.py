@@ -78,6 +78,8 @@ def train(
     run.check_free(force=force, made_by=only)
     run.check_room(_LOGS_AND_WEIGHTS)
     words = task_data or prepare_task(dataset, recipe, vectors, show_progress=options.show_progress)
+    if options.show_progress and words.vectors["files"]:
+        print(_coverage(words), flush=True)
     matrix, model = words.matrix, fitted(recipe.model, dataset, words)
     origin = dataset.origin
     config = RunConfig(
@@ -121,6 +123,13 @@ def train(
             resumed=False,
         )
     return config
+
+
+def _coverage(words: TaskData) -> str:
+    """How many words have a vector from a file: the first thing to look at if results are poor."""
+    summary, *files = words.vectors["report"].splitlines()
+    running = words.vectors["token_coverage"]
+    return "\n".join([f"word vectors: {summary}; {running:.1%} of the running words", *files])
 
 
 def fitted(model: ModelConfig, dataset: Dataset, words: TaskData) -> ModelConfig:
