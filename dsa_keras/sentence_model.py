@@ -261,7 +261,9 @@ def load(run_dir: str | os.PathLike[str]) -> SentenceModel:
     vocabulary = run.vocabulary(config)
     with float32_policy():
         network = run.load_network(config)
-    return SentenceModel(TextEncoder(config.training.tokenizer, vocabulary, network), config)
+    training = config.training
+    encoder = TextEncoder(training.tokenizer, vocabulary, network, training.lowercase)
+    return SentenceModel(encoder, config)
 
 
 def _normalized(vectors: np.ndarray) -> np.ndarray:

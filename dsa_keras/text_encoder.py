@@ -33,12 +33,17 @@ class TextEncoder:
         tokenizer: name of the tokeniser.
         vocabulary: the words that have an id.
         network: with its weights.
+        lowercase: whether letters are lower-cased.
     """
 
-    def __init__(self, tokenizer: str, vocabulary: Vocabulary, network: Network) -> None:
-        self.tokenizer, self.vocabulary, self.network = tokenizer, vocabulary, network
+    def __init__(
+        self, tokenizer: str, vocabulary: Vocabulary, network: Network, lowercase: bool = False
+    ) -> None:
+        self.tokenizer, self.lowercase = tokenizer, lowercase
+        self.vocabulary, self.network = vocabulary, network
         self.inputs = network.inputs
-        self.word_ids: Callable[[Sequence[str]], Sentences] = WordLookup(tokenizer, vocabulary)
+        look_up = WordLookup(tokenizer, vocabulary, lowercase)
+        self.word_ids: Callable[[Sequence[str]], Sentences] = look_up
         """The ids of the words of each sentence."""
         self._encode = tf.function(
             lambda ids: network.encoder(ids, training=False),
@@ -53,7 +58,7 @@ class TextEncoder:
 
     def words(self, sentences: Sequence[str]) -> list[tuple[str, ...]]:
         """The words of each sentence, those that `word_ids` looks up."""
-        return TokenizedSentences(sentences, self.tokenizer).words()
+        return TokenizedSentences(sentences, self.tokenizer, self.lowercase).words()
 
     def vectors(
         self, sentences: Sequence[str], batch_size: int = 256, show_progress_bar: bool = False

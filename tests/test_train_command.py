@@ -127,6 +127,36 @@ def test_without_vectors_words_are_trained():
     assert not recipe_of("demo-sentiment").model.train_embeddings
 
 
+def test_case_is_ignored_in_own_data_without_vectors():
+    assert recipe_of("file").training.lowercase
+    assert not recipe_of("file", "--vectors", "x").training.lowercase
+    assert not recipe_of("file", "--no-lowercase").training.lowercase
+    assert recipe_of("file", "--vectors", "x", "--lowercase").training.lowercase
+    for task in DATASETS.names():
+        assert recipe_of(task).training.lowercase == (task == "file")
+
+
+def test_own_words_of_either_case_are_one(run, tmp_path):
+    rows = [
+        f"{word} film {n},{label}"
+        for n in range(20)
+        for word, label in (("Great", "good"), ("great", "good"), ("DULL", "bad"), ("dull", "bad"))
+    ]
+    file = tmp_path / "mine.csv"
+    file.write_text("text,label\n" + "\n".join(rows) + "\n")
+    start = ("train", "file", "--file", file, "--epochs", 1, "--encoder", "cnn")
+    start = (*start, "--cnn-filters", 4)
+    for words, expected in (
+        ((), {"great", "dull"}),
+        (("--no-lowercase",), {"great", "Great", "dull", "DULL"}),
+    ):
+        folder = tmp_path / f"run{len(words)}"
+        code, _, error = run(*start, *words, "--run-dir", folder)
+        assert code == 0, error
+        found = Run(folder).vocabulary(Run(folder).config())
+        assert {word for word in found if word.lower() in ("great", "dull")} == expected
+
+
 def test_own_files_are_trained_like_the_papers_tasks():
     recipe = recipe_of("file", "--vectors", "x")
     assert (recipe.training.optimizer, recipe.training.tokenizer) == ("adadelta", "ptb")

@@ -81,13 +81,14 @@ class WordLookup:
     Args:
         tokenizer: name of the tokeniser.
         vocabulary: the words that have an id.
+        lowercase: whether letters are lower-cased.
     """
 
-    def __init__(self, tokenizer: str, vocabulary: Vocabulary) -> None:
+    def __init__(self, tokenizer: str, vocabulary: Vocabulary, lowercase: bool = False) -> None:
         def ids(words: Any) -> tuple[Any, Any]:
             return vocabulary.lookup(words.flat_values), words.row_lengths()
 
-        self._graph = _word_graph(ids, tokenizer)
+        self._graph = _word_graph(ids, tokenizer, lowercase)
 
     def __call__(self, sentences: Sequence[str]) -> Sentences:
         """The ids of the words of each sentence."""
@@ -104,12 +105,13 @@ class TokenizedSentences:
     Args:
         sentences: any texts.
         tokenizer: name of the tokeniser.
+        lowercase: whether letters are lower-cased.
     """
 
-    def __init__(self, sentences: Sequence[str], tokenizer: str) -> None:
+    def __init__(self, sentences: Sequence[str], tokenizer: str, lowercase: bool = False) -> None:
         numbers: dict[bytes, int] = {}
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        graph = _distinct_words(tokenizer)
+        graph = _distinct_words(tokenizer, lowercase)
         for found, index, of_each, _ in _in_chunks(graph, sentences, "splitting words"):
             of_chunk = [numbers.setdefault(word, len(numbers)) for word in found.tolist()]
             ids.append(np.array(of_chunk, np.int32)[index])
@@ -142,7 +144,7 @@ class TokenizedSentences:
 
 
 @functools.cache
-def _distinct_words(tokenizer: str) -> Callable[[Any], Any]:
+def _distinct_words(tokenizer: str, lowercase: bool) -> Callable[[Any], Any]:
     """A graph from sentences to their distinct words, made once: to trace it takes a while."""
     import tensorflow as tf
 
@@ -150,18 +152,18 @@ def _distinct_words(tokenizer: str) -> Callable[[Any], Any]:
         found, index = tf.unique(words.flat_values)
         return found, index, words.row_lengths()
 
-    return _word_graph(distinct, tokenizer)
+    return _word_graph(distinct, tokenizer, lowercase)
 
 
 def _word_graph(
-    operation: Callable[[Any], tuple[Any, ...]], tokenizer: str
+    operation: Callable[[Any], tuple[Any, ...]], tokenizer: str, lowercase: bool
 ) -> Callable[[Any], tuple[Any, ...]]:
     """A graph that applies an operation to the words of sentences, and tells which were cut."""
     import tensorflow as tf
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def graph(texts: Any) -> tuple[Any, ...]:
-        words = tokenize_tensor(texts, tokenizer)
+        words = tokenize_tensor(texts, tokenizer, lowercase)
         return *operation(words[:, :MAX_WORDS]), words.row_lengths() > MAX_WORDS
 
     return graph
