@@ -144,6 +144,7 @@ class TrainingConfig(Settings):
 
     Attributes:
         tokenizer: `ptb`, `kim` or `whitespace`.
+        lowercase: whether `Great` and `great` are one word; with `kim` they always are.
         oov_range: words without a vector get one from U(-oov_range, oov_range).
         optimizer: `adam` or `adadelta`, with PyTorch's meaning of the other settings.
         learning_rate: at the start; PyTorch's defaults are 0.001 for Adam and 1.0 for Adadelta.
@@ -167,6 +168,7 @@ class TrainingConfig(Settings):
     """
 
     tokenizer: Literal["ptb", "kim", "whitespace"] = "ptb"
+    lowercase: bool = False
     oov_range: float = 0.005
     optimizer: Literal["adam", "adadelta"] = "adam"
     learning_rate: float = 0.001

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from dsa_keras.data.vocabulary import Vocabulary
+from dsa_keras.data.word_lookup import Sentences
 from dsa_keras.datasets import Split
 from dsa_keras.errors import ConfigError
 from dsa_keras.inputs import SENTENCE, Inputs, Text
@@ -18,6 +19,7 @@ from dsa_keras.inspection import Explanation, explain
 from dsa_keras.keras_private import float32_policy
 from dsa_keras.models import Network
 from dsa_keras.objectives import Answer, Evaluation, Objective
+from dsa_keras.objectives.reading import Reading
 from dsa_keras.progress import progress_bar
 from dsa_keras.runs import Run, RunConfig
 from dsa_keras.text_encoder import TextEncoder
@@ -126,9 +128,18 @@ class SentenceModel:
             float32: `(texts, classes)` of a classifier, `(texts,)` of a regression.
         """
         _check_batch_size(batch_size)
-        unique, index = self.inputs.distinct(self.inputs.checked(texts))
-        index = index.reshape(-1, self.inputs.count)
-        vectors = self.text_encoder.vectors(unique, batch_size, show_progress_bar)
+        found, index = self._looked_up(self.inputs.checked(texts))
+        return self._numbers_of(found, index, batch_size, show_progress_bar)
+
+    def _looked_up(self, texts: Sequence[Text]) -> tuple[Sentences, np.ndarray]:
+        """The distinct sentences of texts, and which of them each text has."""
+        unique, index = self.inputs.distinct(texts)
+        return self.text_encoder.word_ids(unique), index.reshape(-1, self.inputs.count)
+
+    def _numbers_of(
+        self, found: Sentences, index: np.ndarray, batch_size: int, show_progress_bar: bool
+    ) -> np.ndarray:
+        vectors = self.text_encoder.vectors_of(found, batch_size, show_progress_bar)
         starts = range(0, max(len(index), 1), batch_size)
         parts = [
             self._numbers(tf.constant(vectors[index[start : start + batch_size]])).numpy()
@@ -152,6 +163,10 @@ class SentenceModel:
     ) -> Any:
         """Answers: of a classifier a `Prediction` with the label and all probabilities.
 
+        The `reading` of an answer says how much of the text the model could read: of a text
+        without a word that it knows (`reading.known_words == 0`) the answer says nothing, and of
+        one that was cut (`reading.cut`) it is about the first 10,000 words.
+
         Args:
             texts: one text, or many in a list, an array or an iterator. A text is a sentence, or a
                 (premise, hypothesis) tuple for a model of pairs.
@@ -168,8 +183,17 @@ class SentenceModel:
         """
         if self.inputs.is_one(texts):
             return self.predict([texts], batch_size)[0]  # type: ignore[list-item]
-        texts = self.inputs.checked(texts)
-        return self.objective.answers(self.numbers(texts, batch_size, show_progress_bar))
+        _check_batch_size(batch_size)
+        found, index = self._looked_up(self.inputs.checked(texts))
+        numbers = self._numbers_of(found, index, batch_size, show_progress_bar)
+        answers = zip(self.objective.answers(numbers), self._readings(found, index), strict=True)
+        return [answer.read(reading) for answer, reading in answers]
+
+    def _readings(self, found: Sentences, index: np.ndarray) -> Iterator[Reading]:
+        cut = np.zeros(len(found), bool) if found.cut is None else found.cut
+        columns = (values[index].tolist() for values in (found.lengths, found.known, cut))
+        for counts, known, shortened in zip(*columns, strict=True):
+            yield Reading(self.inputs.names, tuple(counts), tuple(known), tuple(shortened))
 
     def similarity(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Cosine of every vector of `first` with every one of `second`: `(first, second)`."""
@@ -237,7 +261,9 @@ def load(run_dir: str | os.PathLike[str]) -> SentenceModel:
     vocabulary = run.vocabulary(config)
     with float32_policy():
         network = run.load_network(config)
-    return SentenceModel(TextEncoder(config.training.tokenizer, vocabulary, network), config)
+    training = config.training
+    encoder = TextEncoder(training.tokenizer, vocabulary, network, training.lowercase)
+    return SentenceModel(encoder, config)
 
 
 def _normalized(vectors: np.ndarray) -> np.ndarray:

@@ -33,12 +33,17 @@ class TextEncoder:
         tokenizer: name of the tokeniser.
         vocabulary: the words that have an id.
         network: with its weights.
+        lowercase: whether letters are lower-cased.
     """
 
-    def __init__(self, tokenizer: str, vocabulary: Vocabulary, network: Network) -> None:
-        self.tokenizer, self.vocabulary, self.network = tokenizer, vocabulary, network
+    def __init__(
+        self, tokenizer: str, vocabulary: Vocabulary, network: Network, lowercase: bool = False
+    ) -> None:
+        self.tokenizer, self.lowercase = tokenizer, lowercase
+        self.vocabulary, self.network = vocabulary, network
         self.inputs = network.inputs
-        self.word_ids: Callable[[Sequence[str]], Sentences] = WordLookup(tokenizer, vocabulary)
+        look_up = WordLookup(tokenizer, vocabulary, lowercase)
+        self.word_ids: Callable[[Sequence[str]], Sentences] = look_up
         """The ids of the words of each sentence."""
         self._encode = tf.function(
             lambda ids: network.encoder(ids, training=False),
@@ -53,13 +58,18 @@ class TextEncoder:
 
     def words(self, sentences: Sequence[str]) -> list[tuple[str, ...]]:
         """The words of each sentence, those that `word_ids` looks up."""
-        return TokenizedSentences(sentences, self.tokenizer).words()
+        return TokenizedSentences(sentences, self.tokenizer, self.lowercase).words()
 
     def vectors(
         self, sentences: Sequence[str], batch_size: int = 256, show_progress_bar: bool = False
     ) -> np.ndarray:
         """A vector for each sentence, `(sentences, units)`; see `SentenceModel.encode`."""
-        found = self.word_ids(sentences)
+        return self.vectors_of(self.word_ids(sentences), batch_size, show_progress_bar)
+
+    def vectors_of(
+        self, found: Sentences, batch_size: int = 256, show_progress_bar: bool = False
+    ) -> np.ndarray:
+        """The same for sentences whose words `word_ids` has looked up."""
         vectors = np.empty((len(found), self.units), np.float32)
         with progress_bar(len(found), "encoding", show=show_progress_bar, unit=" sentences") as bar:
             for window in _windows(found):

@@ -39,7 +39,7 @@ class Case:
 
 CASES: dict[str, dict[str, Any]] = {
     "single": {"tokenizer": "kim", "num_iterations": 3, "num_attentions": 2},
-    "pair": {"pair": True, "tokenizer": "ptb", "num_iterations": 1},
+    "pair": {"pair": True, "tokenizer": "ptb", "lowercase": True, "num_iterations": 1},
     "number": {"target": "number", "tokenizer": "kim", "num_iterations": 2},
     "pair-number": {"pair": True, "target": "number", "tokenizer": "ptb", "num_iterations": 1},
 }
@@ -49,6 +49,7 @@ def random_run(
     path: Path,
     pair: bool = False,
     tokenizer: str = "whitespace",
+    lowercase: bool = False,
     files: bool = False,
     target: str = "class",
     scale: float = 1.0,
@@ -60,6 +61,7 @@ def random_run(
         path: the folder to make.
         pair: whether an example is two sentences.
         tokenizer: the name of the tokeniser.
+        lowercase: whether words are lower-cased; then `it` is known, which `It` is not.
         files: whether the word vectors are said to come from a file.
         target: what the model says, `class` or `number`.
         scale: of the numbers; those of the data lie from 0 to 4 times this.
@@ -77,7 +79,8 @@ def random_run(
     if target == "number":
         dataset = _as_numbers(dataset, path.with_name(f"{path.name}.jsonl"), scale)
     sentences, _ = dataset.inputs.distinct(dataset["train"].texts)
-    counts = TokenizedSentences(sentences, tokenizer).counts()
+    counts = TokenizedSentences(sentences, tokenizer, lowercase).counts()
+    counts |= {"it": 1} if lowercase else {}
     vocabulary = Vocabulary.from_counts({**counts, "good": 1, "bad": 1, "film": 1})
     recipe = recipe_for(dataset, model.pop("encoder", "dsa-single"))
     known = recipe.model.choosable()
@@ -97,7 +100,7 @@ def random_run(
     run_config = RunConfig(
         task=dataset.name,
         model=config,
-        training=TrainingConfig().replace(tokenizer=tokenizer),
+        training=TrainingConfig().replace(tokenizer=tokenizer, lowercase=lowercase),
         data={"data_dir": origin.data_dir, "options": dict(origin.options)},
         vectors={"files": ["vectors.txt"] if files else []},
     )

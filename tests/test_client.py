@@ -8,7 +8,10 @@ import json
 import socket
 import threading
 
+import numpy as np
 import pytest
+import tensorflow as tf
+from fresh_python import loaded_after
 from one_command import export as main
 from serving_models import direct, model_folder, serving, template
 
@@ -65,6 +68,53 @@ def test_labels_as_text(run, address, expected):
         )
     ]
     assert (code, out.splitlines(), err) == (0, lines, "")
+
+
+def test_an_answer_loads_no_tensorflow(address):
+    asked = ["client", "--url", address("demo"), "--json", "a fine film"]
+    script = f"from dsa_keras.commands.main import main\nassert main({asked!r}) == 0"
+    names = ["tensorflow", "keras", "dsa_keras.export.client"]
+    assert loaded_after(script, names) == ["dsa_keras.export.client"]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int64", "bool", "object"])
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (2, 0)])
+def test_tensors_as_tensorflow_writes_them(kind, shape):
+    from tensorflow_serving.apis import predict_pb2
+
+    from dsa_keras.export.messages import outputs_of
+
+    for equal in (False, True):
+        array = (np.ones(shape) if equal else np.arange(np.prod(shape)).reshape(shape)).astype(kind)
+        if kind == "object":
+            array = np.array([b"caf\xc3\xa9"] * array.size, object).reshape(shape)
+        response = predict_pb2.PredictResponse()
+        dtype = tf.string if kind == "object" else None
+        response.outputs["x"].CopyFrom(tf.make_tensor_proto(array, dtype=dtype, shape=shape))
+        expected = np.full(shape, "café", object) if kind == "object" else array
+        assert outputs_of(response.SerializeToString())["x"] == expected.tolist()
+
+
+def test_equal_values_that_are_written_once():
+    from tensorflow_serving.apis import predict_pb2
+
+    from dsa_keras.export.messages import outputs_of
+
+    response = predict_pb2.PredictResponse()
+    tensor = response.outputs["x"]
+    tensor.dtype, tensor.float_val[:] = tf.float32.as_datatype_enum, [1.0, 2.0]
+    for size in (2, 2):
+        tensor.tensor_shape.dim.add(size=size)
+    assert outputs_of(response.SerializeToString())["x"] == tf.make_ndarray(tensor).tolist()
+
+
+def test_an_answer_that_is_none():
+    from dsa_keras.errors import RunError
+    from dsa_keras.export.messages import outputs_of
+
+    for broken in (b"\xff\xff", b"\x0a\x02\x0a"):
+        with pytest.raises(RunError, match="the answer is not one of a model"):
+            outputs_of(broken)
 
 
 def test_json(run, address, expected):

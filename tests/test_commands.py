@@ -196,6 +196,27 @@ def test_predict_file_as_json_lines_and_csv(run, refused, single, sentences, tmp
     assert run(*arguments, "--force")[0] == 0
 
 
+def test_predict_says_that_no_word_is_known_or_a_text_was_cut(run, single, tmp_path):
+    texts = ["dull", "", "zzz qqq", "dull " * 10_001, *["zzz"] * 7]
+    file = tmp_path / "odd.txt"
+    file.write_text("\n".join(texts) + "\n")
+    _, out, error = run("predict", single, "--file", file)
+    assert len(out.splitlines()) == len(texts)
+    notes = error.splitlines()
+    assert notes[0] == "note: text 2 (): there is no word in it"
+    assert notes[1] == "note: text 3 (zzz qqq): no word of it is known to the model"
+    assert notes[2].endswith("…): it was cut, only the first 10,000 words were read")
+    assert notes[5:] == ["note: and 5 more such texts"]
+    expected = [(1, 1, False), (0, 0, False), (2, 0, False), (10_000, 10_000, True)]
+    _, out, _ = run("predict", single, "--file", file, "--format", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(row["words"], row["known_words"], row["cut"]) for row in rows[:4]] == expected
+    _, out, _ = run("predict", single, "--file", file, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    found = [(row["words"], row["known_words"], row["cut"]) for row in rows[:4]]
+    assert found == [tuple(json.dumps(value) for value in row) for row in expected]
+
+
 def standard_input(monkeypatch, content):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -172,6 +173,10 @@ def test_explanations_are_the_models_own_weights(run):
     assert explanations[1].traces["sentence"].known == (False, True)
     assert explanations[2].traces["sentence"].weights.shape == (3, 2, 0)
     assert "(no words)" in rendered(explanations[2])
+    (unknown,) = model.explain(["zzz"])
+    assert "  note: no word of it is known to the model" in rendered(unknown).splitlines()
+    assert "Note: no word of it is known to the model." in Page(html_page([unknown])).texts
+    assert unknown.to_dict()["known_words"] == 0
     assert model.explain([]) == []
 
 
@@ -237,3 +242,52 @@ def test_too_many_texts_for_a_picture_are_refused():
     maps = maps_of(made(["a"] * 100, [[[0.01] * 100]])) * 2000
     with pytest.raises(ConfigError, match="do not fit into one picture"):
         map_figure(maps, "title")
+
+
+@pytest.mark.parametrize(("words", "decimals"), [(1, 0), (10, 0), (11, 1), (100, 1), (101, 2)])
+def test_weights_of_long_sentences_have_the_decimals_that_tell_them_apart(words, decimals):
+    from dsa_keras.inspection.maps import map_figure, maps_of
+
+    weights = np.linspace(1, 3, words)
+    weights /= weights.sum()
+    one = made([f"w{number}" for number in range(words)], [[weights.tolist()]])
+    expected = [f"{100 * weight:.{decimals}f}" for weight in weights.astype(np.float32)]
+    figure = map_figure(maps_of(one), "title")
+    drawn = [text.get_text() for text in figure.axes[0].texts]
+    cells = [text for text in drawn if re.fullmatch(r"\d+(\.\d+)?", text)]
+    assert cells == expected
+    assert not {"0", "0.0"} & {*cells}
+    shown = [text for text in Page(html_page([one])).texts if re.fullmatch(r"\d+\.\d+", text)]
+    assert shown == [f"{100 * w:.{max(1, decimals)}f}" for w in weights.astype(np.float32)]
+    in_brackets = re.findall(r"\[(.*?)\]", rendered(one))
+    assert in_brackets == [f"{w:.{decimals + 2}f}" for w in weights.astype(np.float32)]
+
+
+def test_a_long_sentence_goes_on_in_the_next_line_of_a_picture():
+    from dsa_keras.inspection.maps import map_figure, maps_of
+
+    words = [f"word{number}" for number in range(60)]
+    figure = map_figure(maps_of(made(words, [[[1 / 60] * 60]])), "title")
+    figure.draw_without_rendering()
+    left, right = figure.axes[0].get_xlim()
+    places = {text.get_text(): text for text in figure.axes[0].texts}
+    boxes = [places[word].get_window_extent() for word in words]
+    to_data = figure.axes[0].transData.inverted()
+    for box in boxes:
+        (start, _), (end, _) = to_data.transform(box.get_points())
+        assert left <= start < end <= right
+    lines = sorted({round(box.y0) for box in boxes})
+    assert len(lines) > 2
+    assert all(after - before > 40 for before, after in itertools.pairwise(lines))
+
+
+def test_the_legends_explain_unknown_words():
+    from dsa_keras.inspection.maps import map_figure, maps_of
+
+    legend = "(?) the model does not know this word"
+    for known in (True, False):
+        one = made(["a", "blorp"], [[[0.5, 0.5]]], known=(True, known))
+        drawn = [text.get_text() for text in map_figure(maps_of(one), "title").axes[0].texts]
+        assert (legend in drawn, "blorp(?)" in drawn) == (not known,) * 2
+        text = " ".join(" ".join(Page(html_page([one])).texts).split())
+        assert "Words with a dotted underline are not known to the model." in text

@@ -39,11 +39,17 @@ def onnx_of(factory, name):
     return _MADE[name]
 
 
+every_way_to_split = pytest.mark.parametrize(
+    ("name", "lowercase"),
+    [*((name, False) for name in TOKENIZERS), ("ptb", True), ("whitespace", True)],
+)
+
+
 @functools.cache
-def python_tokenizer(name):
+def python_tokenizer(name, lowercase=False):
     from dsa_keras.export.rules import python_rules
 
-    return Tokenizer(json.loads(json.dumps(python_rules(name))))
+    return Tokenizer(json.loads(json.dumps(python_rules(name, lowercase))))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -216,12 +222,12 @@ def test_the_python_tokenizer_splits_the_golden_texts(name):
         assert tokenizer(row["text"]) == row[name], row["text"]
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
-def test_the_python_tokenizer_knows_every_kind_of_character(name):
+@every_way_to_split
+def test_the_python_tokenizer_knows_every_kind_of_character(name, lowercase):
     points = [*range(0x3000), *range(0x3000, 0xD800, 41), *range(0xE000, 0x20000, 11)]
     texts = [f"a{chr(point)}B {chr(point)}" for point in points]
-    tokenizer = python_tokenizer(name)
-    for text, words in zip(texts, tokenize(texts, name), strict=True):
+    tokenizer = python_tokenizer(name, lowercase)
+    for text, words in zip(texts, tokenize(texts, name, lowercase), strict=True):
         assert tokenizer(text) == words, ascii(text)
 
 
@@ -235,11 +241,11 @@ TEXT = st.text(
 )
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
+@every_way_to_split
 @given(texts=st.lists(TEXT, min_size=1, max_size=20))
-def test_the_python_tokenizer_splits_any_text_as_the_graph_does(name, texts):
-    tokenizer = python_tokenizer(name)
-    assert [tokenizer(text) for text in texts] == tokenize(texts, name)
+def test_the_python_tokenizer_splits_any_text_as_the_graph_does(name, lowercase, texts):
+    tokenizer = python_tokenizer(name, lowercase)
+    assert [tokenizer(text) for text in texts] == tokenize(texts, name, lowercase)
 
 
 def test_half_characters_are_replaced():

@@ -92,6 +92,19 @@ def test_every_signature_answers_as_keras_does(either):
     assert_same_answers(either.version, either.run, either.texts)
 
 
+def test_case_is_ignored_where_training_did(tmp_path_factory):
+    made = case(tmp_path_factory, "pair")
+    model, signatures = dsa_keras.load(made.run), load(made.version)
+    shouted, said = ["IT IS A GOOD FILM", "It Is A Good Film"], ["it is a good film"] * 2
+    assert {"it", "good"} <= set(model.vocabulary)
+    assert model.text_encoder.word_ids(shouted).known.tolist() == [5, 5]
+    for texts in (shouted, said):
+        vectors = ask(signatures, "embed", text=texts)["vector"]
+        np.testing.assert_allclose(vectors, model.encode(said), atol=1e-5)
+    cased = dsa_keras.load(case(tmp_path_factory, "pair-number").run)
+    assert not np.allclose(*cased.encode(["GOOD FILM", "good film"]))
+
+
 @pytest.mark.parametrize("name", ["single", "number"])
 def test_the_model_of_python_answers_alike(name, tmp_path_factory):
     """The reference pads whole batches; `predict` and `encode` sort, and look words up once."""

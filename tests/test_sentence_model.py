@@ -102,6 +102,32 @@ def test_predictions_have_labels_and_probabilities(model):
     assert model.predict([]) == []
 
 
+def test_answers_say_how_much_of_the_text_was_read(model, pair_model):
+    texts = ["the acting is superb", "", "zzz qqq", "the zzz", "superb " * 10_001]
+    answers = model.predict(texts)
+    found = [(one.reading.words, one.reading.known_words, one.reading.cut) for one in answers]
+    assert found == [
+        (4, 4, False),
+        (0, 0, False),
+        (2, 0, False),
+        (2, 1, False),
+        (10_000,) * 2 + (True,),
+    ]
+    assert [one.notes() for one in answers] == [
+        [],
+        ["there is no word in it"],
+        ["no word of it is known to the model"],
+        [],
+        ["it was cut, only the first 10,000 words were read"],
+    ]
+    assert model.predict("superb " * 10_000).reading.cut is False
+    assert answers[2].to_dict().items() >= {"words": 2, "known_words": 0, "cut": False}.items()
+    both = pair_model.predict(("a man", "zzz"))
+    assert (both.reading.words, both.reading.known_words) == (3, 2)
+    assert both.notes() == ["hypothesis: no word of it is known to the model"]
+    assert model.explain("zzz").answer.reading == model.predict("zzz").reading
+
+
 def test_probabilities_are_the_classifiers(model):
     words = [model.vocabulary.ids(sentence.split()) for sentence in SENTENCES[:2]]
     for row, ids in zip(model.numbers(SENTENCES[:2]), words, strict=True):

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from fresh_python import loaded_after
 from serving_models import ask, model_folder, template, wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -90,6 +91,7 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys):
         ([tmp_path / "nothing"], "no such folder"),
         ([tmp_path / "empty"], "has no version folder"),
         ([folder, "--label", "stable"], "is not a label and a version number"),
+        ([folder, "--rest-port", "8500", "--grpc-port", "8500"], "cannot both listen on port 8500"),
         ([folder, "--max-batch-size", "0"], "--max-batch-size: 0 is too small"),
     ):
         assert command("serve", *arguments) == 2
@@ -107,6 +109,28 @@ def test_a_port_that_is_taken(folder, capsys, option):
     errors = capsys.readouterr().err
     assert f"cannot listen on 127.0.0.1:{port}" in errors
     assert option in errors
+
+
+@pytest.mark.parametrize("option", ["--rest-port", "--grpc-port"])
+def test_a_taken_port_is_found_before_anything_is_loaded(folder, option):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        asked = ["serve", str(folder), option, str(taken.getsockname()[1])]
+        script = f"from dsa_keras.commands.main import main\nassert main({asked!r}) == 2"
+        names = ["tensorflow", "dsa_keras.export.server.app", "dsa_keras.export.serve"]
+        assert loaded_after(script, names) == ["dsa_keras.export.serve"]
+
+
+def test_a_port_of_a_connection_that_lingers_is_free(folder):
+    from dsa_keras.export.server.options import ServerOptions
+    from dsa_keras.export.server.ports import check_ports
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        accepted, _ = server.accept()
+        accepted.close()  # who closes first waits in TIME_WAIT
+        client.close()
+    check_ports(ServerOptions((folder,), rest_port=port, grpc_port=0))
 
 
 def test_help_does_not_load_tensorflow():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 import signal
+import termios
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +163,36 @@ def test_without_vectors_words_are_trained():
     assert recipe.training.oov_range == 0.5
     assert recipe_of("sst2", "--oov-range", 0.1).training.oov_range == 0.1
     assert not recipe_of("demo-sentiment").model.train_embeddings
+
+
+def test_case_is_ignored_in_own_data_without_vectors():
+    assert recipe_of("file").training.lowercase
+    assert not recipe_of("file", "--vectors", "x").training.lowercase
+    assert not recipe_of("file", "--no-lowercase").training.lowercase
+    assert recipe_of("file", "--vectors", "x", "--lowercase").training.lowercase
+    for task in DATASETS.names():
+        assert recipe_of(task).training.lowercase == (task == "file")
+
+
+def test_own_words_of_either_case_are_one(run, tmp_path):
+    rows = [
+        f"{word} film {n},{label}"
+        for n in range(20)
+        for word, label in (("Great", "good"), ("great", "good"), ("DULL", "bad"), ("dull", "bad"))
+    ]
+    file = tmp_path / "mine.csv"
+    file.write_text("text,label\n" + "\n".join(rows) + "\n")
+    start = ("train", "file", "--file", file, "--epochs", 1, "--encoder", "cnn")
+    start = (*start, "--cnn-filters", 4)
+    for words, expected in (
+        ((), {"great", "dull"}),
+        (("--no-lowercase",), {"great", "Great", "dull", "DULL"}),
+    ):
+        folder = tmp_path / f"run{len(words)}"
+        code, _, error = run(*start, *words, "--run-dir", folder)
+        assert code == 0, error
+        found = Run(folder).vocabulary(Run(folder).config())
+        assert {word for word in found if word.lower() in ("great", "dull")} == expected
 
 
 def test_own_files_are_trained_like_the_papers_tasks():
@@ -422,6 +456,22 @@ def test_what_was_trained_is_not_lost_for_want_of_its_state(refused, tmp_path, m
     assert (copy / "best.npz").read_bytes() == before
 
 
+def test_the_coverage_of_word_vectors_is_told_when_training_begins(run, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 1 2 3\nplot 4 5 6\n")
+    start = ("train", "demo-sentiment", "--size", 300, "--epochs", 1, "--encoder", "cnn")
+    start = (*start, "--cnn-filters", 4, "--vectors", vectors, "--run-dir", tmp_path / "run")
+    code, out, error = run(*start)
+    assert (code, error) == (0, "")
+    lines = out.splitlines()
+    told = json.loads((tmp_path / "run" / "config.json").read_text())["vectors"]
+    running = f"; {told['token_coverage']:.1%} of the running words"
+    assert lines[0] == f"word vectors: {told['report'].splitlines()[0]}{running}"
+    assert re.fullmatch(r"word vectors: 2 of \d+ words found .*", lines[0])
+    assert lines[1] == "vectors.txt: 2 words as written, 0 lower-cased"
+    assert lines[2].startswith("epoch 1/1  loss ")
+
+
 def test_vectors_must_have_the_dimension_that_was_asked_for(refused, run, tmp_path):
     vectors, folder = tmp_path / "vectors.txt", tmp_path / "run"
     vectors.write_text("the 1 2 3\nplot 4 5 6\n")
@@ -500,3 +550,51 @@ def test_a_folder_that_is_taken_is_told_before_tensorflow_loads(tmp_path):
         f"assert main(['train', 'demo-sentiment', '--run-dir', {str(tmp_path)!r}]) == 2"
     )
     assert loaded_after(script, ("tensorflow", "keras")) == []
+
+
+# Progress -----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def terminal(monkeypatch):
+    """A terminal of 120 columns as standard error; gives a list of what it shows in the end."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (24, 120))
+    written, shown = [], []
+
+    def read():
+        with contextlib.suppress(OSError):  # the end of a terminal whose other side is closed
+            while part := os.read(ours, 65536):
+                written.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with os.fdopen(theirs, "w") as stream, monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", stream)
+        yield shown
+    reader.join()
+    os.close(ours)
+    shown.append(b"".join(written).decode())
+
+
+PROGRESS = {"training": {"epochs": 2}, "options": {"show_progress": True}}
+
+
+def test_a_terminal_shows_a_bar_with_the_time_left_in_the_epoch(tmp_path, capsys, monkeypatch):
+    with terminal(monkeypatch) as written:
+        tiny_run(tmp_path / "run", size=600, **PROGRESS)
+    (shown,) = written
+    for epoch in (1, 2):
+        assert re.search(rf"epoch {epoch}/2 +\d+%\|.*\| \d+/\d+ .*\S+ left", shown), shown
+    assert re.search(r"loss \d\.\d{4}, accuracy \d\.\d{4}, [\d,]+ words/s, \d\d:\d\d left", shown)
+    # What is left on the terminal are the lines of the epochs.
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["1/2", "2/2"]
+
+
+def test_a_pipe_gets_one_line_an_epoch_and_no_bar(tmp_path, capsys):
+    tiny_run(tmp_path / "run", **PROGRESS)
+    out, error = capsys.readouterr()
+    assert error == ""
+    pattern = r"epoch (\d)/2  loss [\d.]+  accuracy [\d.]+  dev accuracy [\d.]+  [\d,]+ words/s.*"
+    matches = [re.fullmatch(pattern, line) for line in out.splitlines()]
+    assert [match and match[1] for match in matches] == ["1", "2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.runs import small
 WORDS = ("dull", "film", "dull?", "?", "\ufffd", "ça", "can", "n't", "電影", ".")
 VOCABULARY = Vocabulary(WORDS)
 LOOKUPS = {tokenizer: WordLookup(tokenizer, VOCABULARY) for tokenizer in TOKENIZERS}
+LOOKUPS_OF_SMALL_LETTERS = {name: WordLookup(name, VOCABULARY, True) for name in TOKENIZERS}
 
 every_tokenizer = pytest.mark.parametrize("tokenizer", TOKENIZERS)
 
@@ -89,6 +91,26 @@ def test_counts_are_of_the_words_of_the_sentences(tokenizer, texts, data):
     assert dict(tokenized.counts(np.array(which, int))) == dict(expected)
 
 
+@every_tokenizer
+@given(TEXTS)
+@example([*ODD, "DULL Film", "ÇA", "ΣΑΣ İI"])
+def test_case_can_be_ignored_by_training_and_use_alike(tokenizer, texts):
+    look_up = LOOKUPS_OF_SMALL_LETTERS[tokenizer]
+    tokenized = TokenizedSentences(texts, tokenizer, lowercase=True)
+    assert_same(tokenized.ids(VOCABULARY), look_up(texts))
+    assert not [word for word in tokenized.distinct if re.search("[A-ZÀ-ÖØ-Þ]", word)]
+    # Words are split as they are with their capital letters.
+    lengths = TokenizedSentences(texts, tokenizer).ids(VOCABULARY).lengths
+    np.testing.assert_array_equal(look_up(texts).lengths, lengths)
+
+
+def test_great_is_great():
+    for tokenizer, words in (("ptb", "ca n't dull ."), ("whitespace", "can't dull.")):
+        found = TokenizedSentences(["Can't DULL.", "can't dull."], tokenizer, lowercase=True)
+        assert found.words() == [tuple(words.split())] * 2
+        assert len(TokenizedSentences(["Great", "great"], tokenizer).distinct) == 2
+
+
 def test_more_sentences_than_are_tokenised_at_a_time():
     texts = [f"film w{number % 700} {'dull ' * (number % 3)}" for number in range(2 * 8192 + 5)]
     vocabulary = Vocabulary(["dull", *(f"w{number}" for number in range(0, 700, 2)), "film"])
@@ -131,7 +153,7 @@ def test_a_graph_is_traced_once_however_often_sentences_come():
 
     for number in range(3):
         TokenizedSentences(["a film"] * number, "kim")
-    assert _distinct_words("kim").experimental_get_tracing_count() == 1
+    assert _distinct_words("kim", False).experimental_get_tracing_count() == 1
 
 
 # Sentences

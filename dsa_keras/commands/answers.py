@@ -14,6 +14,7 @@ from dsa_keras.commands.texts import Chunk
 from dsa_keras.data.parquet_files import Batches, ParquetOutput, require_pyarrow
 from dsa_keras.errors import ConfigError, DataError
 from dsa_keras.files import written_aside
+from dsa_keras.objectives.reading import Reading
 
 if TYPE_CHECKING:
     from dsa_keras.inputs import Inputs
@@ -100,7 +101,7 @@ class JsonWriter(TextWriter):
 
     def write(self, chunk: Chunk, answers: Sequence[Answer]) -> None:
         """Writes a chunk."""
-        for record in self._merged(chunk, [answer.fields() for answer in answers]):
+        for record in self._merged(chunk, [answer.to_dict() for answer in answers]):
             self.file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
         self.file.flush()
 
@@ -116,7 +117,7 @@ class CsvWriter(TextWriter):
         writer = csv.writer(self.file, lineterminator="\n")
         if self.header is None:
             self.header = list(records[0])
-            new = free_names(self.objective.columns(), self.header).values()
+            new = free_names(_columns(self.objective), self.header).values()
             writer.writerow([*self.header, *new])
         for record, line, answer in zip(records, chunk.lines, answers, strict=True):
             if unknown := [name for name in record if name not in self.header]:
@@ -126,8 +127,25 @@ class CsvWriter(TextWriter):
                     line=line,
                     hint="Choose --format jsonl",
                 )
-            writer.writerow([*(_cell(record.get(name)) for name in self.header), *answer.row()])
+            cells = [record.get(name) for name in self.header]
+            writer.writerow([*map(_cell, cells), *_row(answer)])
         self.file.flush()
+
+
+def _columns(objective: Objective) -> list[str]:
+    """The columns of an answer, and of how much of the text was read."""
+    return [*objective.columns(), *Reading.columns()]
+
+
+def _values(answer: Answer) -> list[Any]:
+    """The values of these columns."""
+    read = answer.reading.to_dict() if answer.reading else dict.fromkeys(Reading.columns())
+    return [*answer.row(), *read.values()]
+
+
+def _row(answer: Answer) -> list[Any]:
+    """The same as a csv holds them."""
+    return [_cell(value) if isinstance(value, bool) else value for value in _values(answer)]
 
 
 def _cell(value: Any) -> Any:
@@ -178,8 +196,8 @@ class _ParquetWriter:
         """Writes a chunk."""
         import pyarrow
 
-        columns = zip(*(answer.row() for answer in answers), strict=True)
-        named = zip(self.objective.columns(), columns, strict=True)
+        columns = zip(*(_values(answer) for answer in answers), strict=True)
+        named = zip(_columns(self.objective), columns, strict=True)
         self.rows.write(chunk, {name: pyarrow.array(values) for name, values in named})
 
 

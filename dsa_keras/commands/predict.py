@@ -8,6 +8,7 @@ from typing import Any
 
 from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.commands.answers import FORMATS, answers_output, chosen_format
+from dsa_keras.commands.notes import Notes
 from dsa_keras.commands.streams import refuse_existing
 from dsa_keras.commands.texts import add_file_options, texts_of
 from dsa_keras.options import add_run
@@ -59,6 +60,10 @@ def run(args: argparse.Namespace) -> None:
 
     model = dsa_keras.load(args.run_dir)
     texts.greet()
+    notes = Notes()
     with answers_output(form, args.output, model.inputs, model.objective) as writer:
         for chunk in texts.chunks():
-            writer.write(chunk, model.predict(chunk.texts, args.batch_size))
+            answers = model.predict(chunk.texts, args.batch_size)
+            writer.write(chunk, answers)
+            notes(chunk.texts, answers)
+    notes.finish()

@@ -143,22 +143,41 @@ PTB_RULES: _Rules = (
     (r" ('[Tt])(is|was) ", r" \1 \2 "),
 )
 
+# With the ASCII letters lower-cased first, the one left that a Turkish locale would change.
+LOWER_RULES: _Rules = ((r"İ", "i\N{COMBINING DOT ABOVE}"),)
+
 KIM_RULES: _Rules = (
     *_APOSTROPHES,
     (rf"[{_OPENING}{_CLOSING}{_ELLIPSIS}{_DASHES}{_HYPHENS}]", " "),
     (r"[^A-Za-z0-9(),!?'`[:^ascii:]]", " "),
     *_SYMBOLS,
-    # With the ASCII letters lower-cased first, the one left that a Turkish locale would change.
-    (r"İ", "i\N{COMBINING DOT ABOVE}"),
 )
 
 
-def tokenize_tensor(texts: Any, tokenizer: str) -> tf.RaggedTensor:
+def rules_of(tokenizer: str, lowercase: bool = False) -> tuple[_Rules, bool]:
+    """The rules of a tokeniser, and whether letters are lower-cased after them.
+
+    Raises:
+        ConfigError: if there is no such tokeniser.
+    """
+    if tokenizer not in TOKENIZERS:
+        raise ConfigError(
+            f"there is no tokenizer {tokenizer!r}",
+            where="tokenizer",
+            hint=nearest(str(tokenizer), TOKENIZERS),
+        )
+    rules = {"ptb": PTB_RULES, "kim": KIM_RULES, "whitespace": ()}[tokenizer]
+    lowers = lowercase or tokenizer == "kim"
+    return (*rules, *LOWER_RULES) if lowers else rules, lowers
+
+
+def tokenize_tensor(texts: Any, tokenizer: str, lowercase: bool = False) -> tf.RaggedTensor:
     """Splits a batch of texts into words, inside a graph or eagerly.
 
     Args:
         texts: string tensor of shape `(batch,)`, or what `tf.convert_to_tensor` makes one of.
         tokenizer: one of `TOKENIZERS`.
+        lowercase: whether letters are lower-cased once the words are split; `kim` always does.
 
     Returns:
         A ragged string tensor of shape `(batch, words)`. A text without words gives an empty row.
@@ -168,23 +187,30 @@ def tokenize_tensor(texts: Any, tokenizer: str) -> tf.RaggedTensor:
     """
     import tensorflow as tf
 
-    rules = _named(tokenizer)
+    rules, lowers = rules_of(tokenizer, lowercase)
     texts = tf.convert_to_tensor(texts, dtype=tf.string)
     if texts.shape.rank not in (1, None):
         raise ConfigError(
             f"texts have shape {texts.shape}, not (batch,)", where="texts", hint="Pass one axis"
         )
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    texts = rules(_replaced(texts, SPACE_RULES))
+    texts = _replaced(_replaced(texts, SPACE_RULES), rules)
+    if lowers:
+        # The second op follows the locale of the process, in which I may become a dotless ı: ASCII
+        # letters go first, by the op that has no locale.
+        texts = tf.strings.lower(tf.strings.lower(texts), encoding="utf-8")
     return tf.strings.split(_replaced(texts, JOINER_RULES))
 
 
-def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
+def tokenize(
+    texts: Sequence[str], tokenizer: str = "ptb", lowercase: bool = False
+) -> list[list[str]]:
     """Splits texts into words.
 
     Args:
         texts: the texts; a lone string is refused, since each of its letters would be a text.
         tokenizer: one of `TOKENIZERS`; the module's documentation says what each does.
+        lowercase: whether letters are lower-cased once the words are split; `kim` always does.
 
     Returns:
         The words of each text, an empty list for a text without words.
@@ -203,7 +229,7 @@ def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
             where="texts",
             hint="Put a single text in a list: [text]",
         )
-    graph = _graph(tokenizer)
+    graph = _graph(tokenizer, lowercase)
     words: list[list[str]] = []
     for start in range(0, len(texts), _CHUNK):
         chunk = [_checked(text, start + i) for i, text in enumerate(texts[start : start + _CHUNK])]
@@ -215,28 +241,6 @@ def tokenize(texts: Sequence[str], tokenizer: str = "ptb") -> list[list[str]]:
     return words
 
 
-def _named(tokenizer: str) -> Callable[[Any], Any]:
-    if tokenizer not in TOKENIZERS:
-        raise ConfigError(
-            f"there is no tokenizer {tokenizer!r}",
-            where="tokenizer",
-            hint=nearest(str(tokenizer), TOKENIZERS),
-        )
-    return {"ptb": _ptb, "kim": _kim, "whitespace": lambda texts: texts}[tokenizer]
-
-
-def _ptb(texts: Any) -> Any:
-    return _replaced(texts, PTB_RULES)
-
-
-def _kim(texts: Any) -> Any:
-    import tensorflow as tf
-
-    # The second op follows the locale of the process, in which I may become a dotless ı: ASCII
-    # letters go first, by the op that has no locale.
-    return tf.strings.lower(tf.strings.lower(_replaced(texts, KIM_RULES)), encoding="utf-8")
-
-
 def _replaced(texts: Any, rules: _Rules) -> Any:
     import tensorflow as tf
 
@@ -246,15 +250,15 @@ def _replaced(texts: Any, rules: _Rules) -> Any:
 
 
 @functools.cache
-def _graph(tokenizer: str) -> Callable[[Any], tuple[Any, Any]]:
+def _graph(tokenizer: str, lowercase: bool) -> Callable[[Any], tuple[Any, Any]]:
     import tensorflow as tf
 
-    _named(tokenizer)
+    rules_of(tokenizer)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def graph(texts: Any) -> tuple[Any, Any]:
         with tf.device("CPU"):
-            words = tokenize_tensor(texts, tokenizer)
+            words = tokenize_tensor(texts, tokenizer, lowercase)
         return words.values, words.row_splits
 
     return graph

@@ -23,6 +23,9 @@ from dsa_keras.progress import progress_bar
 
 _CHUNK = 8192
 
+UNKNOWN_ID = 1
+"""Of every word that a vocabulary does not have."""
+
 
 @dataclass(frozen=True)
 class Sentences:
@@ -31,10 +34,13 @@ class Sentences:
     Attributes:
         ids: int32, the ids of all words.
         offsets: int64, where each sentence starts in `ids`, and the end of the last one.
+        cut: for each sentence, whether it had more words than `MAX_WORDS` and lost those; None
+            where that was not asked.
     """
 
     ids: np.ndarray
     offsets: np.ndarray
+    cut: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -44,12 +50,19 @@ class Sentences:
         """Number of words of each sentence."""
         return np.diff(self.offsets)
 
+    @property
+    def known(self) -> np.ndarray:
+        """Number of words of each sentence that the vocabulary has."""
+        counts = np.concatenate([[0], np.cumsum(self.ids != UNKNOWN_ID)])
+        return np.diff(counts[self.offsets])
+
     def chosen(self, which: Sequence[int] | np.ndarray) -> Sentences:
         """Some of the sentences, in the order asked for."""
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         moved = np.repeat(self.offsets[which] - offsets[:-1], lengths)
-        return Sentences(self.ids[np.arange(offsets[-1]) + moved], offsets)
+        cut = None if self.cut is None else self.cut[which]
+        return Sentences(self.ids[np.arange(offsets[-1]) + moved], offsets, cut)
 
     def padded(self, which: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """The ids of some sentences or all, `(sentences, longest, at least 1)`, padded with 0."""
@@ -68,20 +81,22 @@ class WordLookup:
     Args:
         tokenizer: name of the tokeniser.
         vocabulary: the words that have an id.
+        lowercase: whether letters are lower-cased.
     """
 
-    def __init__(self, tokenizer: str, vocabulary: Vocabulary) -> None:
+    def __init__(self, tokenizer: str, vocabulary: Vocabulary, lowercase: bool = False) -> None:
         def ids(words: Any) -> tuple[Any, Any]:
             return vocabulary.lookup(words.flat_values), words.row_lengths()
 
-        self._graph = _word_graph(ids, tokenizer)
+        self._graph = _word_graph(ids, tokenizer, lowercase)
 
     def __call__(self, sentences: Sequence[str]) -> Sentences:
         """The ids of the words of each sentence."""
         parts = list(_in_chunks(self._graph, sentences, "looking words up"))
         ids = [np.zeros(0, np.int32), *(part[0] for part in parts)]
         lengths = [np.zeros(1, np.int64), *(part[1] for part in parts)]
-        return Sentences(np.concatenate(ids), np.cumsum(np.concatenate(lengths)))
+        cut = np.concatenate([np.zeros(0, bool), *(part[2] for part in parts)])
+        return Sentences(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), cut)
 
 
 class TokenizedSentences:
@@ -90,13 +105,14 @@ class TokenizedSentences:
     Args:
         sentences: any texts.
         tokenizer: name of the tokeniser.
+        lowercase: whether letters are lower-cased.
     """
 
-    def __init__(self, sentences: Sequence[str], tokenizer: str) -> None:
+    def __init__(self, sentences: Sequence[str], tokenizer: str, lowercase: bool = False) -> None:
         numbers: dict[bytes, int] = {}
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        graph = _distinct_words(tokenizer)
-        for found, index, of_each in _in_chunks(graph, sentences, "splitting words"):
+        graph = _distinct_words(tokenizer, lowercase)
+        for found, index, of_each, _ in _in_chunks(graph, sentences, "splitting words"):
             of_chunk = [numbers.setdefault(word, len(numbers)) for word in found.tolist()]
             ids.append(np.array(of_chunk, np.int32)[index])
             lengths.append(of_each)
@@ -128,7 +144,7 @@ class TokenizedSentences:
 
 
 @functools.cache
-def _distinct_words(tokenizer: str) -> Callable[[Any], Any]:
+def _distinct_words(tokenizer: str, lowercase: bool) -> Callable[[Any], Any]:
     """A graph from sentences to their distinct words, made once: to trace it takes a while."""
     import tensorflow as tf
 
@@ -136,16 +152,19 @@ def _distinct_words(tokenizer: str) -> Callable[[Any], Any]:
         found, index = tf.unique(words.flat_values)
         return found, index, words.row_lengths()
 
-    return _word_graph(distinct, tokenizer)
+    return _word_graph(distinct, tokenizer, lowercase)
 
 
-def _word_graph(operation: Callable[[Any], Any], tokenizer: str) -> Callable[[Any], Any]:
-    """A graph that applies an operation to the words of sentences."""
+def _word_graph(
+    operation: Callable[[Any], tuple[Any, ...]], tokenizer: str, lowercase: bool
+) -> Callable[[Any], tuple[Any, ...]]:
+    """A graph that applies an operation to the words of sentences, and tells which were cut."""
     import tensorflow as tf
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-    def graph(texts: Any) -> Any:
-        return operation(tokenize_tensor(texts, tokenizer)[:, :MAX_WORDS])
+    def graph(texts: Any) -> tuple[Any, ...]:
+        words = tokenize_tensor(texts, tokenizer, lowercase)
+        return *operation(words[:, :MAX_WORDS]), words.row_lengths() > MAX_WORDS
 
     return graph
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dsa_keras import recipes
 from dsa_keras.datasets.dataset import Origin
 from dsa_keras.errors import ConfigError, nearest
 
@@ -29,7 +30,8 @@ class Entry:
         recipe: how models are trained on it. It takes the encoder and the options.
         options: of the reader.
         title: of its options in the help, if they have a part of their own.
-        vectors: whether word vectors are wanted. Where they are and there are none, words get
+        vectors: whether word vectors are wanted.
+        without_vectors: changes the recipe where they are wanted and there are none: words get
             random ones, which are trained.
         reads_files: whether the reader takes a folder. For generated data, none is needed.
     """
@@ -41,6 +43,7 @@ class Entry:
     options: tuple[Option, ...] = ()
     title: str | None = None
     vectors: bool = True
+    without_vectors: Callable[[Recipe], Recipe] = recipes.without_vectors
     reads_files: bool = True
 
     def load(self, data_dir: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> Dataset:

@@ -312,6 +312,7 @@ register_dataset(
             DATA_SEED,
             ON_BAD_ROWS,
         ),
+        without_vectors=recipes.own_words,
         title="TASK file: your own .csv, .tsv or .jsonl (also .gz, .zip)",
     )
 )

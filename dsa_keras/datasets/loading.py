@@ -74,7 +74,7 @@ def preset(
     entry = DATASETS.get(task)
     chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
     recipe = entry.recipe(chosen, options or {})
-    return recipe if vectors or not entry.vectors else recipes.without_vectors(recipe)
+    return recipe if vectors or not entry.vectors else entry.without_vectors(recipe)
 
 
 def recipe_for(
@@ -91,4 +91,4 @@ def recipe_for(
         return preset(dataset.name, encoder, dataset.origin.options, vectors=vectors)
     chosen = ENCODERS.get(encoder)() if isinstance(encoder, str) else encoder
     recipe = recipes.own_data(chosen, dataset.objective, dataset.inputs)
-    return recipe if vectors else recipes.without_vectors(recipe)
+    return recipe if vectors else recipes.own_words(recipe)

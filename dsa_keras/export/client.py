@@ -1,7 +1,6 @@
 """dsa-keras client: asks a server, TensorFlow Serving or ours, over REST or gRPC.
 
-REST needs nothing but Python; gRPC uses the messages of tensorflow-serving-api, whose import brings
-TensorFlow with it.
+REST needs nothing but Python, gRPC the package grpcio; neither loads TensorFlow.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-from dsa_keras.command_line import example
+from dsa_keras.command_line import example, require_extra
 from dsa_keras.errors import ConfigError, DataError, RunError
 
 DESCRIPTION = """\
@@ -182,31 +181,26 @@ class GrpcClient:
         Raises:
             RunError: if the server cannot be reached or refuses.
         """
+        require_extra("export", "grpc")
         import grpc
-        import tensorflow as tf
-        from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-        request = predict_pb2.PredictRequest(
-            model_spec={"name": self._name, "signature_name": signature, **self._version}
-        )
-        for name in rows[0]:
-            values = [row[name].encode() for row in rows]
-            request.inputs[name].CopyFrom(tf.make_tensor_proto(values, tf.string))
+        from dsa_keras.export.messages import PREDICT, outputs_of, request_of
+
+        where = f"grpc://{self._address}/{self._name}"
+        inputs = {name: [row[name] for row in rows] for name in rows[0]}
+        request = request_of({"name": self._name, **self._version}, signature, inputs)
         with grpc.insecure_channel(
             self._address, [("grpc.max_receive_message_length", -1)]
         ) as channel:
-            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            predict = channel.unary_unary(PREDICT)
             try:
-                response = stub.Predict(request, timeout=self._timeout)
+                response = predict(request, timeout=self._timeout)
             except grpc.RpcError as error:
-                where = f"grpc://{self._address}/{self._name}"
                 if error.code() == grpc.StatusCode.UNAVAILABLE:
                     raise _unreachable(where, error.details()) from None
                 reason = f"{error.code().name}: {error.details()}"
                 raise RunError(f"the server refused ({reason})", where=where) from None
-        columns = {
-            name: _readable(tf.make_ndarray(tensor)) for name, tensor in response.outputs.items()
-        }
+        columns = outputs_of(response)
         return [{name: columns[name][row] for name in sorted(columns)} for row in range(len(rows))]
 
 
@@ -234,18 +228,6 @@ def _text(text: str) -> str:
 
 def _lines(stream: Any) -> list[str]:
     return [line.rstrip("\r\n") for line in stream]
-
-
-def _readable(array: Any) -> Any:
-    if array.dtype == object:
-        return _decoded(array.tolist())
-    return array.tolist()
-
-
-def _decoded(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_decoded(item) for item in value]
-    return value.decode(errors="replace")
 
 
 def _as_json(answer: Answer) -> str:

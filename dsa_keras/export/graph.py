@@ -141,7 +141,11 @@ class Servable(tf.Module):
     """What `tf.saved_model.save` writes: variables, the vocabulary's table, the signatures."""
 
     def __init__(
-        self, network: ServedNetwork, vocabulary_file: str | os.PathLike[str], tokenizer: str
+        self,
+        network: ServedNetwork,
+        vocabulary_file: str | os.PathLike[str],
+        tokenizer: str,
+        lowercase: bool,
     ) -> None:
         super().__init__()
         self.saved = network.variables
@@ -153,16 +157,18 @@ class Servable(tf.Module):
             value_index=tf.lookup.TextFileIndex.LINE_NUMBER,
         )
         self.table = tf.lookup.StaticHashTable(entries, default_value=1)
-        self.endpoints = _signatures(network, self.table, tokenizer)
+        self.endpoints = _signatures(network, self.table, tokenizer, lowercase)
 
 
-def _signatures(network: ServedNetwork, table: Any, tokenizer: str) -> dict[str, Any]:
+def _signatures(
+    network: ServedNetwork, table: Any, tokenizer: str, lowercase: bool
+) -> dict[str, Any]:
     inputs = network.inputs
     (one_text,) = SENTENCE.signature
 
     def words(texts: Any) -> tuple[Any, Any]:
         """Words `(batch, words)` and how many of them each text has."""
-        ragged = tokenize_tensor(texts, tokenizer)[:, :MAX_WORDS]
+        ragged = tokenize_tensor(texts, tokenizer, lowercase)[:, :MAX_WORDS]
         return _at_least_one(ragged.to_tensor("")), tf.cast(ragged.row_lengths(), tf.int32)
 
     def look_up(texts: Any) -> tuple[Any, Any, Any]:

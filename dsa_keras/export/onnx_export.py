@@ -97,7 +97,7 @@ def export_onnx(
         "answers": model.objective.for_runner(),
         "max_words": MAX_WORDS,
         "quantized": quantize,
-        "tokenizer": python_rules(model.tokenizer),
+        "tokenizer": python_rules(model.tokenizer, model.text_encoder.lowercase),
     }
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch) / "plain.onnx"

@@ -20,9 +20,9 @@ _CLASSES = {"[:ascii:]": r"\x00-\x7f", "[:^ascii:]": r"\x80-\U0010ffff"}
 _PROPERTY = re.compile(r"\\p\{(\w+)\}")
 
 
-def python_rules(tokenizer: str) -> dict[str, Any]:
+def python_rules(tokenizer: str, lowercase: bool = False) -> dict[str, Any]:
     """What `Tokenizer` of `onnx_runtime` needs to split as the graph does."""
-    rules = {"ptb": tokenizers.PTB_RULES, "kim": tokenizers.KIM_RULES, "whitespace": ()}[tokenizer]
+    rules, lowers = tokenizers.rules_of(tokenizer, lowercase)
     patterns = [_rewritten(*rule) for rule in (*tokenizers.SPACE_RULES, *rules)]
     names = sorted({name for pattern, _ in patterns for name in _PROPERTY.findall(pattern)})
     return {
@@ -30,7 +30,7 @@ def python_rules(tokenizer: str) -> dict[str, Any]:
         "rules": patterns,
         "finish": [_rewritten(*rule) for rule in tokenizers.JOINER_RULES],
         "classes": {name: _members(name) for name in names},
-        "lower": _small_letters() if tokenizer == "kim" else ["", ""],
+        "lower": _small_letters() if lowers else ["", ""],
     }
 
 

@@ -96,7 +96,8 @@ def export_saved_model(
     with tempfile.TemporaryDirectory() as scratch:
         asset = Path(scratch) / "vocabulary.txt"
         words.save(asset)
-        servable = Servable(ServedNetwork(model.network, matrix, precision), asset, model.tokenizer)
+        served = ServedNetwork(model.network, matrix, precision)
+        servable = Servable(served, asset, model.tokenizer, model.text_encoder.lowercase)
         change = None if precision == "float32" else _measure(model, servable, data_dir)
         try:
             with folder_written_aside(path) as aside:

@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     """Serves until SIGTERM or Ctrl-C; 0 once every request under way is answered."""
     require_extra("export", "aiohttp", "prometheus_client", "tensorflow_serving")
     from dsa_keras.export.server.options import ServerOptions
+    from dsa_keras.export.server.ports import check_ports
 
     names = {field.name for field in dataclasses.fields(ServerOptions)} - {"folders", "labels"}
     options = ServerOptions(
@@ -92,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         labels=_labels(args.label),
         **{name: getattr(args, name) for name in names},
     )
+    check_ports(options)  # it takes seconds to load TensorFlow and the models
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("dsa_keras.export.serve").setLevel(logging.INFO)
     return asyncio.run(_serve(options))

@@ -143,7 +143,7 @@ def verify(
     words = Vocabulary.load(folder / "assets" / "vocabulary.txt")
     texts = read_texts(Path(file), inputs) if file else example_texts(words, inputs)
     chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
-    word_ids = WordLookup(config.training.tokenizer, words)
+    word_ids = WordLookup(config.training.tokenizer, words, config.training.lowercase)
     requests = [_requests(chunk, folder, inputs, word_ids) for chunk in chunks]
     kind = (precision, len(words))
     found = []

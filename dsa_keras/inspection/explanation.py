@@ -33,6 +33,9 @@ class Explainable(Protocol):
     ) -> np.ndarray:
         """What the model says in numbers."""
 
+    def predict(self, texts: Sequence[Text]) -> list[Answer]:
+        """What the model says in words."""
+
 
 @dataclass(frozen=True)
 class AttentionRow:
@@ -69,7 +72,7 @@ class Explanation:
         """Plain values, ready for JSON; the last iteration only, unless all are asked for."""
         return {
             "text": self.text if isinstance(self.text, str) else list(self.text),
-            **self.answer.fields(),
+            **self.answer.to_dict(),
             "sentences": {
                 name: {
                     "words": list(one.words),
@@ -105,7 +108,7 @@ def explain(model: Explainable, texts: Sequence[Text]) -> list[Explanation]:
     ```
     """
     texts, names = model.inputs.checked(texts), model.inputs.names
-    answers = model.objective.answers(model.numbers(texts))
+    answers = model.predict(texts)
     sentences, index = model.inputs.distinct(texts)
     traces = trace(model.text_encoder, sentences)
     which = index.reshape(len(texts), len(names))

@@ -18,7 +18,7 @@ import numpy as np
 
 from dsa_keras.errors import ConfigError
 from dsa_keras.inspection.explanation import Explanation, rows
-from dsa_keras.inspection.shades import COLOR_MAP, background, darkest, foreground
+from dsa_keras.inspection.shades import COLOR_MAP, background, darkest, foreground, percent_decimals
 from dsa_keras.inspection.terminal import UNKNOWN_MARK
 from dsa_keras.inspection.trace import Trace
 
@@ -32,6 +32,8 @@ _FONT, _SMALL, _TITLE = 11.0, 8.5, 13.0
 _CELL, _WORD_LINE, _MARGIN = 20.0, 20.0, 16.0
 _MAX_HEIGHT = 25_000.0
 _MAX_LETTERS = 40
+_LEGEND = "weight of each word in percent; the weights of an attention add up to 100"
+_UNKNOWN = f"{UNKNOWN_MARK} the model does not know this word"
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,14 @@ class Map:
         words: its words.
         labels: of the rows.
         weights: `(rows, words)`.
+        unknown: whether some of the words are not known to the model, and so are marked.
     """
 
     heading: str
     words: tuple[str, ...]
     labels: tuple[str, ...]
     weights: np.ndarray
+    unknown: bool = False
 
 
 def map_of(heading: str, one: Trace, *, iterations: bool = False) -> Map:
@@ -63,6 +67,7 @@ def map_of(heading: str, one: Trace, *, iterations: bool = False) -> Map:
         tuple(words),
         tuple(row.label for row in shown),
         np.stack([row.weights for row in shown]),
+        not all(one.known),
     )
 
 
@@ -104,6 +109,7 @@ def map_figure(maps: Sequence[Map], title: str, note: str = "") -> Figure:
         + 12
         for one, parts, heading in zip(maps, lines, headings, strict=True)
     ]
+    legends = [_LEGEND, *([_UNKNOWN] if any(one.unknown for one in maps) else [])]
     height = top + sum(heights) + 46
     widest = max((sum(width for *_, width in part) for parts in lines for part in parts), default=0)
     width = min(_WIDTH, max(margin + widest + _MARGIN, _MIN_WIDTH))
@@ -133,7 +139,7 @@ def map_figure(maps: Sequence[Map], title: str, note: str = "") -> Figure:
             below += 13
         if not parts:
             text(margin, below + 10, "(no words)", fontsize=_FONT, color="0.3")
-        scale = darkest(one.weights)
+        scale, decimals = darkest(one.weights), percent_decimals(len(one.words))
         for part in parts:
             x = margin
             for column, word, cell in part:
@@ -145,7 +151,7 @@ def map_figure(maps: Sequence[Map], title: str, note: str = "") -> Figure:
                     text(
                         x + cell / 2,
                         corner[1] + _CELL / 2,
-                        f"{100 * weight:.0f}",
+                        f"{100 * weight:.{decimals}f}",
                         fontsize=_SMALL - 1,
                         ha="center",
                         color=_unit(foreground(back)),
@@ -160,13 +166,8 @@ def map_figure(maps: Sequence[Map], title: str, note: str = "") -> Figure:
     mappable = ScalarMappable(Normalize(0, 1), COLOR_MAP)
     shown = figure.colorbar(mappable, cax=legend, orientation="horizontal", ticks=[0, 1])
     shown.ax.set_xticklabels(["0", "most"], fontsize=_SMALL - 1)
-    text(
-        _MARGIN + 148,
-        height - 30,
-        "weight of each word in percent; the weights of an attention add up to 100",
-        fontsize=_SMALL,
-        color="0.3",
-    )
+    for number, line in enumerate(legends):
+        text(_MARGIN + 148, height - 30 + 13 * number, line, fontsize=_SMALL, color="0.3")
     return figure
 
 

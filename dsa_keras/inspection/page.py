@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 
 from dsa_keras.inspection.explanation import Explanation, rows
-from dsa_keras.inspection.shades import background, darkest, foreground
+from dsa_keras.inspection.shades import background, darkest, foreground, percent_decimals
 from dsa_keras.inspection.trace import Trace
 
 _HEAD = """<!DOCTYPE html>
@@ -65,6 +65,8 @@ def html_page(
         parts.append(f"<section>\n<h2>{escape(one.answer.headline())}</h2>\n")
         if details := one.answer.details():
             parts.append(f'<p class="note">{escape(details)}</p>\n')
+        for note in one.answer.notes():
+            parts.append(f'<p class="note">Note: {escape(note)}.</p>\n')
         for name, sentence in one.traces.items():
             if len(one.traces) > 1:
                 parts.append(f"<h3>{escape(name)}</h3>\n")
@@ -79,21 +81,22 @@ def _table(one: Trace, iterations: bool) -> str:
         return '<p class="note">(no words)</p>\n'
     shown = list(rows(one, iterations=iterations))
     scale = darkest(np.stack([row.weights for row in shown]))
+    decimals = max(1, percent_decimals(len(one.words)))
     lines = ["<table>\n"]
     for row in shown:
         words = "".join(
-            _word(word, known, float(weight), scale)
+            _word(word, known, float(weight), scale, decimals)
             for word, known, weight in zip(one.words, one.known, row.weights, strict=True)
         )
         lines.append(f'<tr><th scope="row">{escape(row.label)}</th><td>{words}</td></tr>\n')
     return "".join([*lines, "</table>\n"])
 
 
-def _word(word: str, known: bool, weight: float, scale: float) -> str:
+def _word(word: str, known: bool, weight: float, scale: float, decimals: int) -> str:
     back = background(weight / scale)
     front = foreground(back)
     kind = "word" if known else "word unknown"
     return (
         f'<span class="{kind}" style="background:rgb{back};color:rgb{front}">'
-        f"<b>{escape(word)}</b><small>{100 * weight:.1f}</small></span>"
+        f"<b>{escape(word)}</b><small>{100 * weight:.{decimals}f}</small></span>"
     )

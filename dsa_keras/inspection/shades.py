@@ -37,6 +37,15 @@ def darkest(weights: np.ndarray) -> float:
     return max(float(weights.max(initial=0.0)), min(1.0, 2 / max(words, 1)))
 
 
+def percent_decimals(words: int) -> int:
+    """Decimals that a weight in percent needs in a sentence of so many words.
+
+    The more words, the smaller their weights: those around the uniform one keep a digit that tells
+    them apart, up to 0.1 for 100 words, 0.01 for 1,000.
+    """
+    return max(0, len(str(max(words - 1, 1))) - 1)
+
+
 def background(share: float) -> tuple[int, int, int]:
     """Red, green and blue of a share of the darkest weight, in [0, 1]."""
     position = np.clip(share, 0, 1) * (len(_BLUES) - 1)

@@ -10,7 +10,7 @@ from typing import TextIO
 import numpy as np
 
 from dsa_keras.inspection.explanation import Explanation, rows
-from dsa_keras.inspection.shades import background, darkest, foreground
+from dsa_keras.inspection.shades import background, darkest, foreground, percent_decimals
 from dsa_keras.inspection.trace import Trace
 
 _STEPS = (0, 95, 135, 175, 215, 255)
@@ -38,6 +38,7 @@ def rendered(
         width: columns of the terminal.
     """
     lines = ["  ".join([explanation.answer.headline(), *explanation.answer.asides()])]
+    lines += [f"  note: {note}" for note in explanation.answer.notes()]
     for name, one in explanation.traces.items():
         if len(explanation.traces) > 1:
             lines.append(f"  {name}")
@@ -53,12 +54,13 @@ def _sentence(one: Trace, iterations: bool, colors: str, width: int) -> list[str
     shown = list(rows(one, iterations=iterations))
     margin = max(len(row.label) for row in shown) + 6
     scale = darkest(np.stack([row.weights for row in shown]))
+    decimals = 2 + percent_decimals(len(one.words))
     lines = []
     for row in shown:
         start, used, line = f"    {row.label}".ljust(margin), 0, ""
         for word, known, weight in zip(one.words, one.known, row.weights, strict=True):
             text = word if known else word + UNKNOWN_MARK
-            text = f" {text} " if colors != "none" else f"{text}[{weight:.2f}]"
+            text = f" {text} " if colors != "none" else f"{text}[{weight:.{decimals}f}]"
             columns = _columns(text) + (colors == "none")
             if used and used + columns > max(width - margin, 20):
                 lines.append(start + line.rstrip(" "))

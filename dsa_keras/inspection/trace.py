@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dsa_keras.data.word_lookup import UNKNOWN_ID
 from dsa_keras.progress import progress_bar
 
 if TYPE_CHECKING:
     from dsa_keras.text_encoder import TextEncoder
-
-_UNKNOWN_ID = 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def trace(
                 length = len(words[number])
                 found[int(number)] = Trace(
                     words[number],
-                    tuple(bool(one != _UNKNOWN_ID) for one in rows[row, :length]),
+                    tuple(bool(one != UNKNOWN_ID) for one in rows[row, :length]),
                     weights[row, :, :, :length].astype(np.float32),
                     vectors[row].astype(np.float32),
                     None if dynamic is None else dynamic[row].astype(np.float32),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
+import copy
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from dsa_keras.objectives.reading import Reading
 from dsa_keras.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +22,28 @@ LOSS = "loss"
 
 
 class Answer(abc.ABC):
-    """What a model says about one text."""
+    """What a model says about one text.
+
+    Attributes:
+        reading: how much of the text the model could read: `reading.words`, `reading.known_words`,
+            `reading.cut`. None for an answer that was made of numbers alone.
+    """
+
+    reading: Reading | None = None
+
+    def read(self, reading: Reading) -> Self:
+        """The same answer with how much of the text was read."""
+        answer = copy.copy(self)
+        object.__setattr__(answer, "reading", reading)  # answers are frozen as a rule
+        return answer
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON: the answer, and how much of the text was read."""
+        return {**self.fields(), **(self.reading.to_dict() if self.reading else {})}
+
+    def notes(self) -> list[str]:
+        """What a person should know before trusting the answer; nothing as a rule."""
+        return self.reading.notes() if self.reading else []
 
     @abc.abstractmethod
     def fields(self) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def fit(
             packed.optimizer.build(packed.trainable_variables)
         network.named_weights()  # what could not be saved is known before it is trained
         if options.probe is not None:
-            text_encoder = TextEncoder(training.tokenizer, vocabulary, network)
+            text_encoder = TextEncoder(training.tokenizer, vocabulary, network, training.lowercase)
             probed = SentenceModel(text_encoder, config)
             after_epoch = _with_probe(options.probe, probed, after_epoch)
         epochs = _Fit(run, config, prepared, network, strategy, options, jit, after_epoch)

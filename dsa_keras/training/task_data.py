@@ -53,14 +53,14 @@ def prepare_task(
 
     Args:
         dataset: with the splits `train` and `dev`.
-        recipe: of which `embedding_dim`, `tokenizer`, `oov_range` and `seed` count.
+        recipe: of which `embedding_dim`, `tokenizer`, `lowercase`, `oov_range` and `seed` count.
         vectors: files of word vectors. Without any, words get random vectors.
         show_progress: whether to show a bar on a terminal.
         dimension: what the user said the vectors have; None takes what they have.
     """
     check_splits(dataset)
     training = recipe.training
-    words = _Words(dataset, training.tokenizer, list(dataset.splits) if vectors else _TRAINED_ON)
+    words = _Words(dataset, training, list(dataset.splits) if vectors else _TRAINED_ON)
     counts = words.counts(list(dataset.splits) if vectors else ["train"])
     vocabulary = Vocabulary.from_counts(counts)
     splits = {name: words.prepared(name, vocabulary) for name in _TRAINED_ON}
@@ -101,19 +101,19 @@ def prepare_splits(
 ) -> dict[str, Prepared]:
     """Makes numbers of `train` and `dev` with a vocabulary that is known."""
     check_splits(dataset)
-    words = _Words(dataset, training.tokenizer, _TRAINED_ON)
+    words = _Words(dataset, training, _TRAINED_ON)
     return {name: words.prepared(name, vocabulary) for name in _TRAINED_ON}
 
 
 class _Words:
     """The words of a data set: each distinct sentence of all splits is tokenised once."""
 
-    def __init__(self, dataset: Dataset, tokenizer: str, splits: Sequence[str]) -> None:
+    def __init__(self, dataset: Dataset, training: TrainingConfig, splits: Sequence[str]) -> None:
         self.dataset = dataset
         texts = [text for name in splits for text in dataset[name].texts]
         sentences, _ = dataset.inputs.distinct(texts)
         self._place = {sentence: number for number, sentence in enumerate(sentences)}
-        self._tokenized = TokenizedSentences(sentences, tokenizer)
+        self._tokenized = TokenizedSentences(sentences, training.tokenizer, training.lowercase)
 
     def counts(self, splits: Sequence[str]) -> Mapping[str, int]:
         """How often each word occurs in the distinct sentences of some splits."""

@@ -82,6 +82,8 @@ def train(
     run.check_free(force=force, made_by=only)
     run.check_room(_LOGS_AND_WEIGHTS)
     words = task_data or prepare_task(dataset, recipe, vectors, show_progress=options.show_progress)
+    if options.show_progress and words.vectors["files"]:
+        print(_coverage(words), flush=True)
     matrix, model = words.matrix, fitted(recipe.model, dataset, words)
     origin = dataset.origin
     config = RunConfig(
@@ -137,6 +139,13 @@ def few_dev_examples(examples: int) -> str:
         f"the dev split has {examples} examples, fewer than {_FEW_DEV_EXAMPLES}: the epoch that is "
         "kept is chosen by them, and by chance"
     )
+
+
+def _coverage(words: TaskData) -> str:
+    """How many words have a vector from a file: the first thing to look at if results are poor."""
+    summary, *files = words.vectors["report"].splitlines()
+    running = words.vectors["token_coverage"]
+    return "\n".join([f"word vectors: {summary}; {running:.1%} of the running words", *files])
 
 
 def fitted(model: ModelConfig, dataset: Dataset, words: TaskData) -> ModelConfig:

@@ -23,7 +23,7 @@ from dsa_keras.errors import ConfigError, nearest
 
 Values = tuple[Value, ...] | LogRange
 
-SHARED = ("tokenizer", "oov_range", "embedding_dim", "seed")
+SHARED = ("tokenizer", "lowercase", "oov_range", "embedding_dim", "seed")
 """What the words and their vectors depend on, which all candidates of a search share."""
 
 

@@ -9,12 +9,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from dsa_keras.errors import ConfigError, RunError
+from dsa_keras.errors import RunError
 from dsa_keras.export.server.batching import Batcher
 from dsa_keras.export.server.grpc_service import Grpc
 from dsa_keras.export.server.metrics import Metrics
 from dsa_keras.export.server.models import Model
 from dsa_keras.export.server.options import ServerOptions, address
+from dsa_keras.export.server.ports import cannot_listen
 from dsa_keras.export.server.rest import Rest
 from dsa_keras.export.server.service import Service
 from dsa_keras.export.server.status import ServingError
@@ -67,11 +68,8 @@ class Server:
         try:
             self.rest_port = await self._rest.start()
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {self.options.host}:{self.options.rest_port} for REST "
-                f"({error.strerror})",
-                hint="Give another --rest-port or --host",
-            ) from None
+            where = address(self.options.host, self.options.rest_port)
+            raise cannot_listen(where, "REST", "--rest-port", error.strerror) from None
         self.grpc_port = await self._grpc.start()
         self._watcher = asyncio.create_task(self._watch())
 

@@ -20,8 +20,8 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from dsa_keras.errors import ConfigError
 from dsa_keras.export.server.options import address
+from dsa_keras.export.server.ports import cannot_listen
 from dsa_keras.export.server.protos import array_of, message_of
 from dsa_keras.export.server.service import Service
 from dsa_keras.export.server.status import ServingError, invalid
@@ -64,9 +64,7 @@ class Grpc:
         try:
             port = self._server.add_insecure_port(wanted)
         except RuntimeError:
-            raise ConfigError(
-                f"cannot listen on {wanted} for gRPC", hint="Give another --grpc-port or --host"
-            ) from None
+            raise cannot_listen(wanted, "gRPC", "--grpc-port") from None
         await self._server.start()
         return port
 

@@ -73,6 +73,11 @@ class ServerOptions:
         for port in (self.rest_port, self.grpc_port):
             if port > 65535:
                 raise ConfigError(f"there is no port {port}", hint="Give a number up to 65535")
+        if self.rest_port == self.grpc_port != 0:
+            raise ConfigError(
+                f"REST and gRPC cannot both listen on port {self.rest_port}",
+                hint="Give another --rest-port or --grpc-port",
+            )
         names = [folder.name for folder in self.folders]
         for folder in self.folders:
             self._check_folder(folder)
