@@ -242,6 +242,7 @@ def test_all_that_can_be_chosen_is_told(encoder):
     again = Recipe(ModelConfig(encoder, objective=recipe.model.objective))
     assert again.replace(**told) == recipe
     described = {**type(recipe.model.encoder).described(), **Mlp.described()}
+    described |= type(recipe.model.objective).described()
     described |= {**ModelConfig.described(), **TrainingConfig.described()}
     assert all(described[name] for name in names)
 

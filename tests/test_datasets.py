@@ -172,6 +172,8 @@ def odd_value(option):
     if option.constant is not None:
         return option.constant
     value = option.choices[-1] if option.choices else ODD[option.kind]
+    if option.separator:
+        return [value, "-", value]
     return value if option.count is None else [value] * option.count
 
 
