@@ -80,7 +80,7 @@ def test_killed_and_interrupted_is_exactly_uninterrupted(tmp_path):
     after_kill = len(records(tmp_path / "stopped"))
     assert 2 <= after_kill < EPOCHS
 
-    command = "train demo-sentiment --run-dir stopped --resume"
+    command = "train --resume stopped"
     interrupted = started(["-m", "dsa_keras", *shlex.split(command)], tmp_path)
     told = send_after_epoch(interrupted, after_kill + 1, signal.SIGINT)
     assert interrupted.returncode == 130

@@ -358,7 +358,7 @@ def test_seeds_resume_and_compare(run, refused, tmp_path):
     assert "not empty" in refused(*start, "--seeds", 2, *tiny)
     # A third seed has the settings of its siblings; finished ones are kept.
     kept = (seeds[0] / "last.npz").stat().st_mtime_ns
-    code, out, error = run(*start, "--seeds", 3, "--resume")
+    code, out, error = run("train", "--resume", base, "--seeds", 3)
     assert code == 0, error
     assert out.count("nothing is left to do: 1 epochs are done") == 2
     third = Run(f"{base}-seed2").config()
@@ -470,6 +470,33 @@ def test_the_coverage_of_word_vectors_is_told_when_training_begins(run, tmp_path
     assert re.fullmatch(r"word vectors: 2 of \d+ words found .*", lines[0])
     assert lines[1] == "vectors.txt: 2 words as written, 0 lower-cased"
     assert lines[2].startswith("epoch 1/1  loss ")
+
+
+def test_resume_needs_a_run_and_no_task(run, refused, tmp_path):
+    copy = tmp_path / "copy"
+    folder = ("--run-dir", copy)
+    for form in (
+        ("--resume", copy, "--epochs", 2),
+        ("demo-sentiment", *folder, "--resume", "--epochs", 2),
+        ("--resume", "demo-sentiment", *folder, "--epochs", 2),
+        ("demo-sentiment", "--resume", copy, "--epochs", 2),
+        (*folder, "--epochs", 2, "--resume"),
+        ("--epochs", 2, "demo-sentiment", "--batch-size", 32, *folder, "--resume"),
+    ):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(shared_run(encoder="cnn"), copy)
+        code, out, error = run("train", *form)
+        assert code == 0, error
+        assert "epoch 2/2" in out
+    assert "task is demo-sentiment in this run" in refused("train", "demo-nli", "--resume", copy)
+    assert "two run folders are given" in refused(
+        "train", "demo-sentiment", "--resume", copy, *folder
+    )
+    assert "batch_size is 32 in this run" in refused("train", "--resume", copy, "--batch-size", 64)
+    assert "no such run folder" in refused("train", "--resume", tmp_path / "nothing")
+    assert "Give its folder: --resume RUN" in refused("train", "--resume")
+    assert "TASK is missing" in refused("train", "--run-dir", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_vectors_must_have_the_dimension_that_was_asked_for(refused, run, tmp_path):

@@ -44,7 +44,7 @@ _EXAMPLE = """
 dsa-keras train sst2 --data-dir data --vectors glove.840B.300d.zip --run-dir runs/sst2
 dsa-keras train file --file reviews.csv --text-column review --label-column stars
 dsa-keras train snli --data-dir data --vectors glove.840B.300d.zip --seeds 5
-dsa-keras train sst2 --run-dir runs/sst2 --resume
+dsa-keras train --resume runs/sst2
 """
 
 
@@ -53,17 +53,24 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "train",
         help="train a model into a run folder",
-        usage="dsa-keras train TASK [options]",
+        usage="dsa-keras train TASK [options]\n       dsa-keras train --resume RUN [options]",
         description="Trains a model into a run folder. The paper's recipe is the default.",
         epilog=example(_EXAMPLE),
     )
     parser.set_defaults(run=run)
-    add_task(parser)
+    add_task(parser, needed=False)
     add_encoder_option(parser)
     add_import_option(parser)
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/TASK[-ENCODER]")
     parser.add_argument("--seeds", type=int, metavar="N", help="train N runs, DIR-seed0 and so on")
-    parser.add_argument("--resume", action="store_true", help="go on from the last finished epoch")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="RUN",
+        help="go on from the last finished epoch of the run in this folder, or in --run-dir",
+    )
     parser.add_argument("--force", action="store_true", help="overwrite an old run in the folder")
     add_data_options(parser)
     machine = parser.add_argument_group("how it runs")
@@ -96,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--resume goes on with a run, --force removes it", hint="Give one")
     if args.seeds is not None and args.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1. Received: {args.seeds}")
-    if ":" in args.task:
+    _find_resumed(args)
+    if args.task and ":" in args.task:
         args.imports = [*args.imports, args.task.partition(":")[0]]
         args.task = DATASETS.get(args.task).name
     runs = _runs(args)
@@ -104,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     like = None
     if args.resume:
         like = next((one for one in runs.values() if one.config_file.exists()), Run(_run_dir(args)))
+        args.task = args.task or like.config().task
         check_agreement(args, like.config(), like, ignored=("seed", "epochs"))
     else:
         chosen_recipe(args, args.task)
@@ -120,6 +129,34 @@ def run(args: argparse.Namespace) -> int:
     if args.seeds is not None:
         _print_summary(list(runs.values()))
     return 0
+
+
+def _find_resumed(args: argparse.Namespace) -> None:
+    """Puts the folder after `--resume` where that of `--run-dir` is.
+
+    Raises:
+        ConfigError: if it is not said which run, or what to train.
+    """
+    if isinstance(args.resume, str):
+        if args.task is None and args.run_dir is not None:
+            # TASK stands behind the option: `train --resume sst2 --run-dir runs/sst2`.
+            args.task = args.resume
+        elif args.run_dir is not None:
+            raise ConfigError(
+                f"two run folders are given, {args.resume} and {args.run_dir}",
+                where="--resume",
+                hint="Give one of them",
+            )
+        else:
+            args.run_dir = Path(args.resume)
+        args.resume = True
+    if args.task is None and not (args.resume and args.run_dir is not None):
+        raise ConfigError(
+            "it is not said which run to go on with" if args.resume else "TASK is missing",
+            hint="Give its folder: --resume RUN"
+            if args.resume
+            else f"Name one of {', '.join(DATASETS.names())}, or go on with --resume RUN",
+        )
 
 
 def _run_dir(args: argparse.Namespace) -> Path:
@@ -259,7 +296,7 @@ def _print_how_to_resume(args: argparse.Namespace, one: Run) -> None:
         print("\nstopped before the training began; nothing was kept")
         return
     done = len(one.records())
-    words = ["train", args.task, *import_words(args), "--run-dir", str(_run_dir(args)), "--resume"]
+    words = ["train", "--resume", str(_run_dir(args)), *import_words(args)]
     if args.seeds is not None:
         words += ["--seed", str(next(iter(_runs(args)))), "--seeds", str(args.seeds)]
     after = f"after epoch {done}, which is saved" if done else "before the first epoch was finished"

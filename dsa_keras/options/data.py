@@ -10,9 +10,15 @@ from dsa_keras.errors import ConfigError
 from dsa_keras.options.parsed import DATA, listed, options_given
 
 
-def add_task(parser: argparse.ArgumentParser) -> None:
-    """Adds the positional argument `TASK`, the name of a data set."""
-    parser.add_argument("task", metavar="TASK", help=", ".join(DATASETS.names()))
+def add_task(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
+    """Adds the positional argument `TASK`, the name of a data set.
+
+    Args:
+        parser: of the command.
+        needed: False if the command can find it out.
+    """
+    count = None if needed else "?"
+    parser.add_argument("task", metavar="TASK", nargs=count, help=", ".join(DATASETS.names()))
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
