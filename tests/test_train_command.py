@@ -459,7 +459,7 @@ def test_what_was_trained_is_not_lost_for_want_of_its_state(refused, tmp_path, m
 def test_the_coverage_of_word_vectors_is_told_when_training_begins(run, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("the 1 2 3\nplot 4 5 6\n")
-    start = ("train", "demo-sentiment", "--size", 300, "--epochs", 1, "--encoder", "cnn")
+    start = ("train", "demo-sentiment", "--size", 1000, "--epochs", 1, "--encoder", "cnn")
     start = (*start, "--cnn-filters", 4, "--vectors", vectors, "--run-dir", tmp_path / "run")
     code, out, error = run(*start)
     assert (code, error) == (0, "")
