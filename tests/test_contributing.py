@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow_parameters import some_slow
 from test_docs import ROOT, Block, blocks
 
 PAGE = ROOT / "CONTRIBUTING.md"
@@ -85,7 +86,7 @@ def test_there_are_three_pages_of_one_file_each():
     assert [len(titles) for titles in made.values()] == [1, 2, 2]
 
 
-@pytest.mark.parametrize("page", ADDED)
+@pytest.mark.parametrize("page", some_slow(ADDED, {"Add an objective", "Add a data set"}))
 def test_a_page_can_be_followed(page, copy):
     commands = [
         words for block in PAGES[page] if block.language == "bash" for words in block.commands()

@@ -278,7 +278,7 @@ def every_form(encoder):
 
 @pytest.mark.parametrize(
     "encoder",
-    some_slow(NAMES, {"dsa-multiple", "self-attention", "bilstm-self-attention"}),
+    some_slow(NAMES, {"dsa-multiple", "self-attention", "bilstm-self-attention", "cnn"}),
 )
 def test_files_and_clones_give_the_same_answers(encoder, tmp_path):
     path = tmp_path / "model.keras"

@@ -201,6 +201,7 @@ def test_a_module_with_a_mistake_is_told_in_one_line(folder, refused_there):
     assert "mistaken: cannot be imported (NameError: name 'nothing_of_the_kind' is not" in error
 
 
+@pytest.mark.slow
 def test_a_data_set_of_ones_own(called, refused_there, folder):
     (folder / "my_data.py").write_text(DATA)
     start = ("train", "moods", "--import", "my_data", "--run-dir", "moods")

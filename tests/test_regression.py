@@ -86,7 +86,7 @@ def test_answers_are_numbers_in_every_format(run, trained):
     ]
     _, out, _ = run(*start, "jsonl")
     rows = [json.loads(line) for line in out.splitlines()]
-    assert [list(row) for row in rows] == [["text", "number"]] * 2
+    assert [list(row) for row in rows] == [["text", "number", "words", "known_words", "cut"]] * 2
     assert [row["number"] for row in rows] == pytest.approx(expected, abs=1e-5)
     _, out, _ = run(*start, "csv")
     rows = list(csv.DictReader(out.splitlines()))
@@ -99,7 +99,7 @@ def test_answers_of_pairs(run, trained):
     _, out, error = run(
         *("predict", trained / "pairs", "a good film", "a dull film", "--format", "csv")
     )
-    assert out.splitlines()[0] == "premise,hypothesis,number", error
+    assert out.splitlines()[0] == "premise,hypothesis,number,words,known_words,cut", error
     assert np.isfinite(float(out.splitlines()[1].split(",")[2]))
 
 
@@ -156,5 +156,5 @@ def test_constant_numbers_are_refused(refused, tmp_path):
     file = written(tmp_path / "stars.csv", [{**row, "label": 4} for row in sentences()])
     start = ("train", "file", "--target", "number", "--file", file, "--run-dir", tmp_path / "run")
     error = refused(*start)
-    assert "stars.csv: all numbers are 4 in the training split, so there is nothing" in error
+    assert "stars.csv: all numbers are 4 in the column 'label' of the training split" in error
     assert not (tmp_path / "run").exists()

@@ -67,8 +67,11 @@ def test_the_defaults_are_those_of_every_recipe():
     for name in TrainingConfig.choices():
         told = told_defaults(name)
         for task, values in recipes.items():
-            if values[name] != "":
-                assert str(values[name]) in told, (name, task)
+            value = values[name]
+            if isinstance(value, bool):
+                value = "yes" if value else "no"
+            if value != "":
+                assert str(value) in told, (name, task)
     assert told_defaults("monitor") == ""
     assert told_defaults("of_a_stranger") == ""
 
@@ -619,7 +622,7 @@ def test_a_terminal_shows_a_bar_with_the_time_left_in_the_epoch(tmp_path, capsys
 
 
 def test_a_pipe_gets_one_line_an_epoch_and_no_bar(tmp_path, capsys):
-    tiny_run(tmp_path / "run", **PROGRESS)
+    tiny_run(tmp_path / "run", **{**PROGRESS, "size": 1000})
     out, error = capsys.readouterr()
     assert error == ""
     pattern = r"epoch (\d)/2  loss [\d.]+  accuracy [\d.]+  dev accuracy [\d.]+  [\d,]+ words/s.*"

@@ -349,6 +349,7 @@ def test_the_same_seed_trains_the_same_and_another_does_not(tmp_path):
     assert any(not np.allclose(value, third[name]) for name, value in first.items())
 
 
+@pytest.mark.slow
 def test_mixed_bfloat16_trains_and_loads_in_float32(tmp_path):
     path = tiny_run(tmp_path / "run", options={"precision": "mixed_bfloat16"})
     assert Run(path).config().options["precision"] == "mixed_bfloat16"
@@ -357,6 +358,7 @@ def test_mixed_bfloat16_trains_and_loads_in_float32(tmp_path):
     assert dsa_keras.load(path).encode("a film").dtype == np.float32
 
 
+@pytest.mark.slow
 def test_xla_trains(tmp_path):
     # A tiny model: what is compiled is the same, only smaller.
     path = tiny_run(
