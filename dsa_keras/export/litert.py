@@ -16,9 +16,9 @@ import numpy as np
 
 from dsa_keras.command_line import example, load_tensorflow
 from dsa_keras.errors import RunError
-from dsa_keras.export.arguments import add_run
 from dsa_keras.export.outputs import new_file
 from dsa_keras.files import written_aside
+from dsa_keras.options import add_run
 
 if TYPE_CHECKING:
     from dsa_keras.sentence_model import SentenceModel

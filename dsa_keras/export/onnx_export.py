@@ -20,10 +20,11 @@ import numpy as np
 from dsa_keras.command_line import example, load_tensorflow, require_extra
 from dsa_keras.data import MAX_WORDS
 from dsa_keras.errors import ConfigError, RunError
-from dsa_keras.export.arguments import add_data_dir, add_run
+from dsa_keras.export.arguments import add_data_dir
 from dsa_keras.export.outputs import new_file
 from dsa_keras.files import write_json, write_text, written_aside
 from dsa_keras.inputs import Inputs
+from dsa_keras.options import add_run
 
 if TYPE_CHECKING:
     from dsa_keras.export.quantization import Change

@@ -20,11 +20,12 @@ import numpy as np
 from dsa_keras.command_line import example, load_tensorflow, require_extra
 from dsa_keras.data import MAX_WORDS, Vocabulary, load_vectors
 from dsa_keras.errors import ConfigError
-from dsa_keras.export.arguments import add_data_dir, add_run
+from dsa_keras.export.arguments import add_data_dir
 from dsa_keras.export.outputs import new_version, taken
 from dsa_keras.export.versions import library_versions, new_manifest
 from dsa_keras.files import folder_written_aside
 from dsa_keras.inputs import Text
+from dsa_keras.options import add_run
 from dsa_keras.runs import Run
 
 if TYPE_CHECKING:

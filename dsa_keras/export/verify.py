@@ -24,10 +24,10 @@ from dsa_keras.data import Vocabulary
 from dsa_keras.data.text_files import TextFile
 from dsa_keras.data.word_lookup import WordLookup
 from dsa_keras.errors import ConfigError, DataError, RunError
-from dsa_keras.export.arguments import add_import
 from dsa_keras.export.reference import Answers, difference
 from dsa_keras.export.versions import version_folders, version_manifest
 from dsa_keras.inputs import Inputs, Text
+from dsa_keras.options import add_import_option
 from dsa_keras.runs import RunConfig
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="sentences, one a line; of a pair, two with a tab between them",
     )
-    add_import(parser)
+    add_import_option(parser)
     parser.add_argument("--no-serve", action="store_true", help="do not start the local server")
     parser.set_defaults(run=run)
 
