@@ -142,7 +142,7 @@ def test_bytes_that_are_no_http(folder):
 
 
 def test_half_open_connections_are_closed_and_block_nobody(folder):
-    with serving(folder, request_timeout=1.0) as server, contextlib.ExitStack() as stack:
+    with serving(folder, request_timeout=4.0) as server, contextlib.ExitStack() as stack:
         silent = []
         for data in (b"", b"POST /v1/mod", post(b"{", length=1000), b"POST / HTTP/1.1\r\nHo") * 10:
             client = stack.enter_context(
