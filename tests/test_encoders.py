@@ -185,7 +185,7 @@ def test_two_weights_of_one_path_are_refused(tmp_path):
         # Known before an epoch is trained whose weights could not be saved.
         with pytest.raises(ConfigError, match=problem):
             tiny_run(tmp_path / "run", encoder="two-of-a-name")
-    assert not Run(tmp_path / "run").is_begun
+    assert not Run(tmp_path / "run").logs.exists()
 
 
 def test_names_of_layers_that_are_taken_are_refused():

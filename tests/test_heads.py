@@ -99,6 +99,16 @@ def test_a_head_without_statistics_takes_none():
         np.testing.assert_array_equal(one, other)
 
 
+def test_the_papers_features_of_pairs():
+    """`concat[h, p, |h - p|, h * p]`, Section 4.1; the premise comes first in a pair."""
+    network = shaken(Network(small_config("cnn", pair=True)))
+    p, h = (network.encoder(ids).numpy() for ids in (IDS, IDS[::-1]))
+    features = network.features([p, h])
+    np.testing.assert_allclose(features, np.concatenate([h, p, np.abs(h - p), h * p], axis=-1))
+    answer = network.model({"premise": IDS, "hypothesis": IDS[::-1]})
+    np.testing.assert_allclose(answer, network.head(features), rtol=1e-5, atol=1e-6)
+
+
 def test_a_head_joins_premise_and_hypothesis():
     network = shaken(Network(small_config("cnn", pair=True).replace(head=OwnHead())))
     premise, hypothesis = (network.encoder(ids) for ids in (IDS, IDS[::-1]))
